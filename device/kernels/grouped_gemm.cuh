@@ -1,0 +1,197 @@
+// Contract: grouped FP8 GEMM of GroupedGemmParams for kinds swap_ab and normal_wgmma; grid = any number of
+// CTAs >= 1 (min(tiles, SMs) is best), config.threads() threads, config.shared_bytes() of shared memory.
+// Pipeline of a CTA, eight math warps (two warpgroups) and one producer warp:
+//   1. the producer copies k-blocks into the ring, tile after tile
+//   2. a warpgroup waits for a stage, issues four wgmma of k 32 that start from zero, waits for them, gives
+//   the stage back
+//   3. it promotes the k-block: block scales  acc = fma(a_scale * w_scale, part, acc);  flat  acc = acc +
+//   part
+//   4. after the last k-block: flat scales, bias, one rounding to bf16, through its own patch of shared
+//   memory to `out`
+// swap_ab: M = weights (64 of the tile's 128 a warpgroup), N = tokens.  normal_wgmma, block_m 64: M = tokens,
+// N = 64 of the 128 weight rows; block_m 128: M = 64 of the tokens, N = 128 weight rows. The three give the
+// same bits.
+#pragma once
+#include "device/hopper/hopper.hpp"
+#include "device/kernels/grouped_gemm_epilogue.cuh"
+#include "device/kernels/grouped_gemm_pipeline.cuh"
+
+namespace moe::device {
+MOE_KERNEL_NAMESPACE {
+  /// What one warpgroup computes of a tile: tokens and columns of its share, and where its operands lie in a
+  /// stage.
+  template <GemmConfig C>
+  struct WarpgroupShare {
+    static constexpr int N = C.wgmma_n();
+    static constexpr bool kSplitsTokens = !C.swap_ab() && C.block_m == 128;
+    int group;  // 0 or 1
+
+    __device__ __forceinline__ int first_token() const { return kSplitsTokens ? 64 * group : 0; }
+    __device__ __forceinline__ int first_column() const { return kSplitsTokens ? 0 : 64 * group; }
+    __device__ __forceinline__ const std::uint8_t* tokens(const GemmShared<C>& s, int slot) const {
+      return s.tokens(slot) + first_token() * C.block_k;
+    }
+    __device__ __forceinline__ const std::uint8_t* weights(const GemmShared<C>& s, int slot) const {
+      return s.weights(slot) + first_column() * C.block_k;
+    }
+  };
+
+  /// The four wgmma of one k-block, from zero, as one committed group.
+  template <GemmConfig C>
+  __device__ __forceinline__ void issue_k_block(float(&part)[C.wgmma_n() / 2], const GemmShared<C>& shared,
+                                                WarpgroupShare<C> share, int slot) {
+    const std::uint64_t tokens = hopper::desc_sw128(share.tokens(shared, slot));
+    const std::uint64_t weights = hopper::desc_sw128(share.weights(shared, slot));
+    const std::uint64_t m = C.swap_ab() ? weights : tokens, n = C.swap_ab() ? tokens : weights;
+    hopper::wgmma_fence(part);
+#pragma unroll
+    for (int j = 0; j < 4; ++j) hopper::wgmma_e4m3<C.wgmma_n()>(part, m + 2 * j, n + 2 * j, j != 0);
+    hopper::wgmma_commit();
+  }
+
+  /// a_scale * w_scale of a thread's accumulators in one k-block, read from the stage before it is given
+  /// back.
+  template <GemmConfig C>
+  struct StageScales {
+    static constexpr int kCount = C.swap_ab() ? C.block_m / 4 : 2;
+    float product[kCount];
+
+    __device__ __forceinline__ void load(const float* a_scale, float w_scale) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        const int token = C.swap_ab() ? 8 * (i / 2) + 2 * (lane_id() % 4) + i % 2
+                                      : int(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4 + 8 * i;
+        product[i] = hopper::mul_rn(a_scale[token], w_scale);
+      }
+    }
+    __device__ __forceinline__ float at(int i) const {  // of accumulator i
+      return product[C.swap_ab() ? i / 4 * 2 + i % 2 : i / 2 % 2];
+    }
+  };
+
+  /// Steps 2 and 3 for all k-blocks of a tile.
+  template <GemmConfig C>
+  __device__ __forceinline__ void accumulate(float(&acc)[C.wgmma_n() / 2], const GemmShared<C>& shared,
+                                             WarpgroupShare<C> share, RingPlace<C.stages>& ring, int k_blocks,
+                                             WeightScales& w_scales, const Tile& tile, const Tile& following,
+                                             bool more) {
+    constexpr int R = C.wgmma_n() / 2;
+    float part[R];
+#pragma unroll
+    for (int i = 0; i < R; ++i) acc[i] = 0.0f;
+#pragma unroll 1
+    for (int k = 0; k < k_blocks; ++k) {
+      float w_scale = 1.0f;
+      if constexpr (C.block_scales()) w_scale = w_scales.at(k, tile, following, more);
+      hopper::mbar_wait(shared.full(ring.slot), ring.phase);
+      issue_k_block<C>(part, shared, share, ring.slot);
+      StageScales<C> scales;
+      if constexpr (C.block_scales())
+        scales.load(shared.token_scales(ring.slot) + share.first_token(), w_scale);
+      hopper::wgmma_wait<0>(part);
+      hopper::warp_sync();  // all lanes have read their scales
+      if (lane_id() == 0) hopper::mbar_arrive(shared.empty(ring.slot));
+      ring.advance();
+#pragma unroll
+      for (int i = 0; i < R; ++i) {
+        if constexpr (C.block_scales())
+          acc[i] = hopper::fma_rn(scales.at(i), part[i], acc[i]);
+        else
+          acc[i] = hopper::add_rn(acc[i], part[i]);
+      }
+    }
+  }
+
+  /// Step 4, 64 values along N at a time, so that a patch is never larger than 64 x 64.
+  template <GemmConfig C>
+  class Epilogue {
+   public:
+    static constexpr int N = C.wgmma_n(), R = N / 2, kRounds = N > 64 ? 2 : 1, kCount = R / kRounds;
+
+    __device__ __forceinline__ void load(const GroupedGemmParams& p, const Tile& tile,
+                                         WarpgroupShare<C> share) {
+      const int warp_m = int(threadIdx.x) / 32 % 4 * 16;  // first row along M of this warp's fragment
+      const int token = share.first_token(), column = tile.panel * C.block_n + share.first_column();
+      finish_.load(p, tile.expert, tile.row + token + (C.swap_ab() ? 0 : warp_m),
+                   tile.rows - token - (C.swap_ab() ? 0 : warp_m), column + (C.swap_ab() ? warp_m : 0));
+#pragma unroll
+      for (int round = 0; round < (C.swap_ab() ? kRounds : 1); ++round)
+        destination_[round] = patch_destination<C.patch_rows()>(p, tile.row + token + 64 * round,
+                                                                tile.rows - token - 64 * round);
+    }
+
+    __device__ __forceinline__ void store(float (&acc)[R], const GroupedGemmParams& p, const Tile& tile,
+                                          WarpgroupShare<C> share, std::uint8_t* patch, bool wide) const {
+      finish_.apply(acc, p.bias != nullptr);
+      const int column = tile.panel * C.block_n + share.first_column();
+      put<0>(acc, patch);
+      hopper::named_barrier(1 + share.group, 128);
+      store_patch<C.patch_rows(), 64>(p, patch, C.patch_pitch(), destination_[0], column, wide);
+      hopper::named_barrier(1 + share.group, 128);  // the patch is free again
+      if constexpr (kRounds == 2) {
+        put<kCount>(acc, patch);
+        hopper::named_barrier(1 + share.group, 128);
+        store_patch<C.patch_rows(), 64>(p, patch, C.patch_pitch(), destination_[C.swap_ab() ? 1 : 0],
+                                        column + (C.swap_ab() ? 0 : 64), wide);
+        hopper::named_barrier(1 + share.group, 128);
+      }
+    }
+
+   private:
+    template <int First>
+    __device__ __forceinline__ void put(const float (&acc)[R], std::uint8_t* patch) const {
+      const int warp_m = int(threadIdx.x) / 32 % 4 * 16;
+      put_fragment<C.swap_ab(), First, kCount>(patch + warp_m * (C.swap_ab() ? 2 : C.patch_pitch()),
+                                               C.patch_pitch(), acc);
+    }
+
+    Finish<C, N> finish_;
+    int destination_[kRounds];
+  };
+
+  /// The math warps.
+  template <GemmConfig C>
+  __device__ __forceinline__ void multiply_tiles(const GroupedGemmParams& p, const GemmShared<C>& shared,
+                                                 TileWalk<C.block_m> walk, int panels) {
+    const WarpgroupShare<C> share{int(threadIdx.x) / 128};
+    const int k_blocks = ceil_div(p.k, C.block_k);
+    const bool wide = wide_rows(p);
+    WeightScales w_scales(p, panels, k_blocks);
+    RingPlace<C.stages> ring;
+    Tile tile, following;
+    bool have = walk.next(tile);
+    if (C.block_scales() && have) w_scales.prefetch(tile, 0);
+    while (have) {
+      const bool more = walk.next(following);
+      Epilogue<C> epilogue;
+      epilogue.load(p, tile, share);
+      float acc[C.wgmma_n() / 2];
+      accumulate<C>(acc, shared, share, ring, k_blocks, w_scales, tile, following, more);
+      epilogue.store(acc, p, tile, share, shared.patch(share.group), wide);
+      tile = following;
+      have = more;
+    }
+  }
+
+  template <GemmConfig C>
+  struct GroupedGemm {
+    using Params = GroupedGemmParams;
+    static __device__ __forceinline__ void run(const GroupedGemmParams& p) {
+      static_assert(C.kind != GemmKind::normal_mma);
+      const GemmShared<C> shared{hopper::dynamic_smem()};
+      open_pipeline<C>(p, shared);
+      const int panels = ceil_div(p.n, C.block_n);
+      const TileWalk<C.block_m> walk(p, shared.block_start(), panels);
+      const int warp = int(threadIdx.x) / 32;
+      if (warp >= C.math_warps()) {
+        if constexpr (C.moves_registers()) hopper::setmaxnreg_dec<40>();
+        if (warp == C.math_warps()) produce<C>(p, shared, walk);
+      } else {
+        if constexpr (C.moves_registers()) hopper::setmaxnreg_inc<232>();
+        multiply_tiles<C>(p, shared, walk, panels);
+      }
+    }
+  };
+
+}  // MOE_KERNEL_NAMESPACE
+}  // namespace moe::device

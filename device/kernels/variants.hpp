@@ -1,0 +1,56 @@
+// Which kernels are built? One line a variant; its place in the table is its index, which Machine::launch
+// takes, and variant.cu and variant.cpp are compiled once for each with -DMOE_VARIANT=<index>. To add a
+// kernel: a KernelKind, lines here, and a KernelOf for its kind in variant_kernel.cuh.
+#pragma once
+#include "device/kernels/grouped_gemm_config.hpp"
+
+namespace moe::device {
+
+enum class KernelKind : std::uint8_t { grouped_gemm };
+
+struct Variant {
+  int index;
+  const char* name;
+  KernelKind kind;
+  int threads;           // of a CTA
+  int shared_bytes;      // dynamic
+  GemmConfig gemm = {};  // KernelKind::grouped_gemm
+  int option = 0;        // of the other kinds, as their KernelOf reads it
+};
+
+/// Line of a grouped GEMM: threads and shared memory follow from the config.
+constexpr Variant gemm_variant(int index, const char* name, GemmConfig c) {
+  return {index, name, KernelKind::grouped_gemm, c.threads(), c.shared_bytes(), c};
+}
+
+inline constexpr Variant kVariants[] = {
+    gemm_variant(0, "swap_ab_m8_block", {GemmKind::swap_ab, 8, 8, ScaleKind::block}),
+    gemm_variant(1, "swap_ab_m16_block", {GemmKind::swap_ab, 16, 8, ScaleKind::block}),
+    gemm_variant(2, "swap_ab_m32_block", {GemmKind::swap_ab, 32, 8, ScaleKind::block}),
+    gemm_variant(3, "swap_ab_m64_block", {GemmKind::swap_ab, 64, 8, ScaleKind::block}),
+    gemm_variant(4, "swap_ab_m128_block", {GemmKind::swap_ab, 128, 6, ScaleKind::block}),
+    gemm_variant(5, "swap_ab_m8_flat", {GemmKind::swap_ab, 8, 8, ScaleKind::flat}),
+    gemm_variant(6, "swap_ab_m16_flat", {GemmKind::swap_ab, 16, 8, ScaleKind::flat}),
+    gemm_variant(7, "swap_ab_m32_flat", {GemmKind::swap_ab, 32, 8, ScaleKind::flat}),
+    gemm_variant(8, "swap_ab_m64_flat", {GemmKind::swap_ab, 64, 8, ScaleKind::flat}),
+    gemm_variant(9, "swap_ab_m128_flat", {GemmKind::swap_ab, 128, 6, ScaleKind::flat}),
+    gemm_variant(10, "normal_wgmma_m64_block", {GemmKind::normal_wgmma, 64, 8, ScaleKind::block}),
+    gemm_variant(11, "normal_wgmma_m128_block", {GemmKind::normal_wgmma, 128, 6, ScaleKind::block}),
+    gemm_variant(12, "normal_wgmma_m64_flat", {GemmKind::normal_wgmma, 64, 8, ScaleKind::flat}),
+    gemm_variant(13, "normal_wgmma_m128_flat", {GemmKind::normal_wgmma, 128, 6, ScaleKind::flat}),
+    gemm_variant(14, "normal_mma_m16_block", {GemmKind::normal_mma, 16, 8, ScaleKind::block}),
+    gemm_variant(15, "normal_mma_m32_block", {GemmKind::normal_mma, 32, 8, ScaleKind::block}),
+    gemm_variant(16, "normal_mma_m16_flat", {GemmKind::normal_mma, 16, 8, ScaleKind::flat}),
+    gemm_variant(17, "normal_mma_m32_flat", {GemmKind::normal_mma, 32, 8, ScaleKind::flat}),
+};
+inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
+
+constexpr bool variants_in_order() {
+  for (int i = 0; i < kVariantCount; ++i)
+    if (kVariants[i].index != i || kVariants[i].shared_bytes > 232448) return false;
+  return true;
+}
+static_assert(variants_in_order(),
+              "a variant's index is its place in the table; shared memory fits sm90::kSharedBytesPerCta");
+
+}  // namespace moe::device
