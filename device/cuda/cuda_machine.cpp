@@ -5,11 +5,14 @@
 #include <cstring>
 
 #include "device/cuda/driver.hpp"
+#include "device/kernels/variants.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/sm90.hpp"
 
 namespace moe::device {
 namespace {
+
+static_assert(kVariantCount == MOE_CUBIN_COUNT, "the build compiles one cubin for each line of variants.hpp");
 
 constexpr std::size_t kGuardBytes = 1024;
 constexpr std::uint8_t kGuardByte = 0xA5, kPoisonByte = 0xFF;
