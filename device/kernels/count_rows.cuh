@@ -8,34 +8,37 @@
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
+  /// Ids 4*index .. 4*index+3, -1 beyond `count`. `ids` is aligned to 16 bytes.
+  __device__ __forceinline__ uint4 load_ids(const std::int32_t* ids, std::int64_t index, std::int64_t count) {
+    const std::int64_t first = 4 * index;
+    if (first + 4 <= count) return *reinterpret_cast<const uint4*>(ids + first);
+    constexpr std::uint32_t kNone = 0xFFFFFFFFu;
+    return uint4{first < count ? std::uint32_t(ids[first]) : kNone,
+                 first + 1 < count ? std::uint32_t(ids[first + 1]) : kNone,
+                 first + 2 < count ? std::uint32_t(ids[first + 2]) : kNone, kNone};
+  }
 
-/// Ids 4*index .. 4*index+3, -1 beyond `count`. `ids` is aligned to 16 bytes.
-__device__ __forceinline__ uint4 load_ids(const std::int32_t* ids, std::int64_t index, std::int64_t count) {
-  const std::int64_t first = 4 * index;
-  if (first + 4 <= count) return *reinterpret_cast<const uint4*>(ids + first);
-  constexpr std::uint32_t kNone = 0xFFFFFFFFu;
-  return uint4{first < count ? std::uint32_t(ids[first]) : kNone,
-               first + 1 < count ? std::uint32_t(ids[first + 1]) : kNone,
-               first + 2 < count ? std::uint32_t(ids[first + 2]) : kNone, kNone};
-}
+  __device__ __forceinline__ std::uint32_t matches(const uint4& ids, std::uint32_t expert) {
+    return std::uint32_t(ids.x == expert) + std::uint32_t(ids.y == expert) + std::uint32_t(ids.z == expert) +
+           std::uint32_t(ids.w == expert);
+  }
 
-__device__ __forceinline__ std::uint32_t matches(const uint4& ids, std::uint32_t expert) {
-  return std::uint32_t(ids.x == expert) + std::uint32_t(ids.y == expert) + std::uint32_t(ids.z == expert) +
-         std::uint32_t(ids.w == expert);
-}
-
-__global__ void count_rows(const __grid_constant__ CountRowsParams p) {
-  auto* scratch = reinterpret_cast<std::uint32_t*>(hopper::dynamic_smem());
-  hopper::grid_wait();
-  hopper::grid_launch_dependents();
-  const std::uint32_t expert = std::uint32_t(p.first_expert) + blockIdx.x;
-  const std::int64_t vectors = (p.count + 3) / 4;
-  std::uint32_t found = 0;
+  struct CountRows {
+    using Params = CountRowsParams;
+    static __device__ __forceinline__ void run(const Params& p) {
+      auto* scratch = reinterpret_cast<std::uint32_t*>(hopper::dynamic_smem());
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
+      const std::uint32_t expert = std::uint32_t(p.first_expert) + blockIdx.x;
+      const std::int64_t vectors = (p.count + 3) / 4;
+      std::uint32_t found = 0;
 #pragma unroll 4
-  for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x) found += matches(load_ids(p.ids, i, p.count), expert);
-  found = cta_sum(found, scratch);
-  if (threadIdx.x == 0) p.rows[blockIdx.x] = std::int32_t(found);
-}
+      for (std::int64_t i = threadIdx.x; i < vectors; i += blockDim.x)
+        found += matches(load_ids(p.ids, i, p.count), expert);
+      found = cta_sum(found, scratch);
+      if (threadIdx.x == 0) p.rows[blockIdx.x] = std::int32_t(found);
+    }
+  };
 
 }  // MOE_KERNEL_NAMESPACE
 }  // namespace moe::device

@@ -5,8 +5,9 @@
 namespace moe::device {
 
 struct CountRowsParams {
-  const std::int32_t* ids;   // [count] expert of each pair; anything outside [first_expert, +gridDim.x) is not local
-  std::int32_t* rows;        // out [local experts]
+  const std::int32_t*
+      ids;  // [count] expert of each pair; anything outside [first_expert, +gridDim.x) is not local
+  std::int32_t* rows;  // out [local experts]
   std::int64_t count;
   std::int32_t first_expert;
 };

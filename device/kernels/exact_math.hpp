@@ -1,6 +1,7 @@
-// Which bits do exp, sigmoid, softplus and tanh give? Every line is one fp32 operation rounded to nearest even, so the
-// card, the emulated SM and the host agree to the bit. The recipe of exp is fixtures/README.md, "exp, to the bit".
-// Compile with -ffp-contract=off / -fmad=false: only the fused operations that are written are fused.
+// Which bits do exp, sigmoid, softplus and tanh give? Every line is one fp32 operation rounded to nearest
+// even, so the card, the emulated SM and the host agree to the bit. The recipe of exp is fixtures/README.md,
+// "exp, to the bit". Compile with -ffp-contract=off / -fmad=false: only the fused operations that are written
+// are fused.
 #pragma once
 #include <cstdint>
 
@@ -11,7 +12,8 @@ namespace moe::exact {
 
 /// e^x for x in [-87, 88], clamped outside; below 2 ulp off the true value. NaN stays NaN.
 MOE_HD float exp(float x) {
-  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: the sum's low bits are x / ln 2 rounded to an integer
+  constexpr float kRounder =
+      12582912.0f;  // 1.5 * 2^23: the sum's low bits are x / ln 2 rounded to an integer
   if (x != x) return x;
   x = x < -87.0f ? -87.0f : (x > 88.0f ? 88.0f : x);
   const float shifted = x * 1.44269504f + kRounder;
@@ -38,7 +40,8 @@ MOE_HD float silu(float x) { return x / (1.0f + exp(-x)); }
 /// 1 - 2 / (e^2x + 1): absolute error below 2^-23, as gelu needs it.
 MOE_HD float tanh(float x) { return 1.0f - 2.0f / (exp(2.0f * x) + 1.0f); }
 
-/// ln(1 + y) for y in [0, 1]: 2 atanh(y / (2 + y)) by its odd series; the first term left out is below 2^-27 of the sum.
+/// ln(1 + y) for y in [0, 1]: 2 atanh(y / (2 + y)) by its odd series; the first term left out is below 2^-27
+/// of the sum.
 MOE_HD float log1p_unit(float y) {
   const float s = y / (2.0f + y), z = s * s;
   float p = 1.0f / 15.0f;

@@ -19,9 +19,9 @@ struct ExpertOfRowsParams {
   const std::int32_t* padded_rows = nullptr;       // routed [1] num_tokens_post_padded
   std::int64_t entries = 0;
   std::int32_t block_m = 1;
-  const std::int32_t* counts = nullptr;            // masked [experts]
-  std::int32_t max_m = 1;                          // masked: row = expert * max_m + i
-  const std::int32_t* offsets = nullptr;           // offsets [experts + 1], ascending
+  const std::int32_t* counts = nullptr;   // masked [experts]
+  std::int32_t max_m = 1;                 // masked: row = expert * max_m + i
+  const std::int32_t* offsets = nullptr;  // offsets [experts + 1], ascending
 };
 
 }  // namespace moe::device

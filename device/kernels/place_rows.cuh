@@ -1,11 +1,14 @@
-// Contract: from the ids and rows[e], where each local pair lies in the expert-sorted order: experts ascending, pairs
-// ascending inside an expert, every expert's first row a multiple of row_align. grid = local experts, 32..1024 threads,
-// 3 * kMaxWarps words of dynamic shared memory. With row_align = block_m and padding = pairs it writes vLLM's
-// moe_align_block_size outputs (sorted_token_ids = pair_of_row, expert_ids = expert_of_block).
-// Plan: 1. each CTA sums up the rows of the experts in front of its own (no second kernel for a prefix sum);
-//       2. each warp counts the matches in its own contiguous share of the ids, so that it knows where to start;
+// Contract: from the ids and rows[e], where each local pair lies in the expert-sorted order: experts
+// ascending, pairs ascending inside an expert, every expert's first row a multiple of row_align. grid = local
+// experts, 32..1024 threads, 3 * kMaxWarps words of dynamic shared memory. With row_align = block_m and
+// padding = pairs it writes vLLM's moe_align_block_size outputs (sorted_token_ids = pair_of_row, expert_ids =
+// expert_of_block). Plan: 1. each CTA sums up the rows of the experts in front of its own (no second kernel
+// for a prefix sum);
+//       2. each warp counts the matches in its own contiguous share of the ids, so that it knows where to
+//       start;
 //       3. it scans the share again, 128 ids a step, four ballots giving each match its rank;
-//       4. the first CTA marks pairs of no local expert, each CTA fills its padding, the last one what follows.
+//       4. the first CTA marks pairs of no local expert, each CTA fills its padding, the last one what
+//       follows.
 // Every output word has exactly one writer; nothing needs to be cleared before.
 #pragma once
 #include "device/hopper/hopper.hpp"
@@ -15,114 +18,122 @@
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
-
-__device__ __forceinline__ std::uint32_t round_up_to(std::uint32_t value, std::uint32_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-/// What the experts in front of the CTA's own take: rows and blocks of both GEMMs.
-struct Before {
-  std::uint32_t rows, blocks[2];
-};
-
-__device__ __forceinline__ Before rows_before(const PlaceRowsParams& p, std::uint32_t* scratch) {
-  Before mine{0, {0, 0}};
-  for (unsigned e = threadIdx.x; e < blockIdx.x; e += blockDim.x) {
-    const auto rows = std::uint32_t(p.rows[e]);
-    mine.rows += round_up_to(rows, std::uint32_t(p.row_align));
-    for (int g = 0; g < 2; ++g) mine.blocks[g] += (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
+  __device__ __forceinline__ std::uint32_t round_up_to(std::uint32_t value, std::uint32_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
   }
-  return Before{cta_sum(mine.rows, scratch),
-                {cta_sum(mine.blocks[0], scratch + kMaxWarps), cta_sum(mine.blocks[1], scratch + 2 * kMaxWarps)}};
-}
 
-__device__ __forceinline__ void write_starts(const PlaceRowsParams& p, unsigned e, const Before& before) {
-  p.row_start[e] = std::int32_t(before.rows);
-  for (int g = 0; g < 2; ++g) {
-    if (p.block_start[g] != nullptr) p.block_start[g][e] = std::int32_t(before.blocks[g]);
-  }
-  if (p.padded_rows != nullptr && e == unsigned(p.experts)) *p.padded_rows = std::int32_t(before.rows);
-}
+  /// What the experts in front of the CTA's own take: rows and blocks of both GEMMs.
+  struct Before {
+    std::uint32_t rows, blocks[2];
+  };
 
-/// Scans vectors [first, last) of the ids in order and writes every match; `row` is the sorted row of the first one.
-__device__ __forceinline__ void place_matches(const PlaceRowsParams& p, std::int64_t first, std::int64_t last,
-                                              std::uint32_t row) {
-  const std::uint32_t expert = std::uint32_t(p.first_expert) + blockIdx.x;
-  const unsigned lane = threadIdx.x % 32;
-  const std::uint32_t lanes_before = (1u << lane) - 1u;
-  for (std::int64_t step = first; step < last; step += 32) {  // uniform in the warp: the ballots need every lane
-    const std::int64_t index = step + lane;
-    const uint4 raw = index < last ? load_ids(p.ids, index, p.count) : uint4{~0u, ~0u, ~0u, ~0u};
-    const std::uint32_t ids[4] = {raw.x, raw.y, raw.z, raw.w};
-    std::uint32_t rank = 0, total = 0;
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const std::uint32_t votes = hopper::ballot(ids[j] == expert);
-      rank += std::uint32_t(hopper::popc(votes & lanes_before));
-      total += std::uint32_t(hopper::popc(votes));
+  __device__ __forceinline__ Before rows_before(const PlaceRowsParams& p, std::uint32_t* scratch) {
+    Before mine{0, {0, 0}};
+    for (unsigned e = threadIdx.x; e < blockIdx.x; e += blockDim.x) {
+      const auto rows = std::uint32_t(p.rows[e]);
+      mine.rows += round_up_to(rows, std::uint32_t(p.row_align));
+      for (int g = 0; g < 2; ++g)
+        mine.blocks[g] += (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
     }
+    return Before{
+        cta_sum(mine.rows, scratch),
+        {cta_sum(mine.blocks[0], scratch + kMaxWarps), cta_sum(mine.blocks[1], scratch + 2 * kMaxWarps)}};
+  }
+
+  __device__ __forceinline__ void write_starts(const PlaceRowsParams& p, unsigned e, const Before& before) {
+    p.row_start[e] = std::int32_t(before.rows);
+    for (int g = 0; g < 2; ++g) {
+      if (p.block_start[g] != nullptr) p.block_start[g][e] = std::int32_t(before.blocks[g]);
+    }
+    if (p.padded_rows != nullptr && e == unsigned(p.experts)) *p.padded_rows = std::int32_t(before.rows);
+  }
+
+  /// Scans vectors [first, last) of the ids in order and writes every match; `row` is the sorted row of the
+  /// first one.
+  __device__ __forceinline__ void place_matches(const PlaceRowsParams& p, std::int64_t first,
+                                                std::int64_t last, std::uint32_t row) {
+    const std::uint32_t expert = std::uint32_t(p.first_expert) + blockIdx.x;
+    const unsigned lane = threadIdx.x % 32;
+    const std::uint32_t lanes_before = (1u << lane) - 1u;
+    for (std::int64_t step = first; step < last;
+         step += 32) {  // uniform in the warp: the ballots need every lane
+      const std::int64_t index = step + lane;
+      const uint4 raw = index < last ? load_ids(p.ids, index, p.count) : uint4{~0u, ~0u, ~0u, ~0u};
+      const std::uint32_t ids[4] = {raw.x, raw.y, raw.z, raw.w};
+      std::uint32_t rank = 0, total = 0;
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const std::int64_t pair = 4 * index + j;
-      if (index >= last || pair >= p.count) continue;
-      if (ids[j] == expert) {
-        if (p.row_of_pair != nullptr) p.row_of_pair[pair] = std::int32_t(row + rank);
-        if (p.pair_of_row != nullptr) p.pair_of_row[row + rank] = std::int32_t(pair);
-        ++rank;
-      } else if (blockIdx.x == 0 && p.row_of_pair != nullptr &&
-                 ids[j] - std::uint32_t(p.first_expert) >= std::uint32_t(p.experts)) {
-        p.row_of_pair[pair] = -1;
+      for (int j = 0; j < 4; ++j) {
+        const std::uint32_t votes = hopper::ballot(ids[j] == expert);
+        rank += std::uint32_t(hopper::popc(votes & lanes_before));
+        total += std::uint32_t(hopper::popc(votes));
       }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const std::int64_t pair = 4 * index + j;
+        if (index >= last || pair >= p.count) continue;
+        if (ids[j] == expert) {
+          if (p.row_of_pair != nullptr) p.row_of_pair[pair] = std::int32_t(row + rank);
+          if (p.pair_of_row != nullptr) p.pair_of_row[row + rank] = std::int32_t(pair);
+          ++rank;
+        } else if (blockIdx.x == 0 && p.row_of_pair != nullptr &&
+                   ids[j] - std::uint32_t(p.first_expert) >= std::uint32_t(p.experts)) {
+          p.row_of_pair[pair] = -1;
+        }
+      }
+      row += total;
     }
-    row += total;
   }
-}
 
-__global__ void place_rows(const __grid_constant__ PlaceRowsParams p) {
-  auto* scratch = reinterpret_cast<std::uint32_t*>(hopper::dynamic_smem());
-  hopper::grid_wait();
-  hopper::grid_launch_dependents();
-  const unsigned e = blockIdx.x, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-  const Before before = rows_before(p, scratch);
-  const auto rows = std::uint32_t(p.rows[e]);
-  if (threadIdx.x == 0) write_starts(p, e, before);
+  struct PlaceRows {
+    using Params = PlaceRowsParams;
+    static __device__ __forceinline__ void run(const Params& p) {
+      auto* scratch = reinterpret_cast<std::uint32_t*>(hopper::dynamic_smem());
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
+      const unsigned e = blockIdx.x, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+      const Before before = rows_before(p, scratch);
+      const auto rows = std::uint32_t(p.rows[e]);
+      if (threadIdx.x == 0) write_starts(p, e, before);
 
-  const std::int64_t vectors = (p.count + 3) / 4;
-  const std::int64_t share = (vectors + warps - 1) / warps, first = std::int64_t(warp) * share;
-  const std::int64_t last = first + share < vectors ? first + share : vectors;
-  std::uint32_t start = before.rows;
-  if (warps > 1) {
-    std::uint32_t found = 0;
+      const std::int64_t vectors = (p.count + 3) / 4;
+      const std::int64_t share = (vectors + warps - 1) / warps, first = std::int64_t(warp) * share;
+      const std::int64_t last = first + share < vectors ? first + share : vectors;
+      std::uint32_t start = before.rows;
+      if (warps > 1) {
+        std::uint32_t found = 0;
 #pragma unroll 4
-    for (std::int64_t i = first + threadIdx.x % 32; i < last; i += 32) {
-      found += matches(load_ids(p.ids, i, p.count), std::uint32_t(p.first_expert) + e);
-    }
-    found = warp_sum(found);
-    hopper::cta_sync();
-    if (threadIdx.x % 32 == 0) scratch[warp] = found;
-    hopper::cta_sync();
-    for (unsigned w = 0; w < warp; ++w) start += scratch[w];
-  }
-  place_matches(p, first, last, start);
+        for (std::int64_t i = first + threadIdx.x % 32; i < last; i += 32) {
+          found += matches(load_ids(p.ids, i, p.count), std::uint32_t(p.first_expert) + e);
+        }
+        found = warp_sum(found);
+        hopper::cta_sync();
+        if (threadIdx.x % 32 == 0) scratch[warp] = found;
+        hopper::cta_sync();
+        for (unsigned w = 0; w < warp; ++w) start += scratch[w];
+      }
+      place_matches(p, first, last, start);
 
-  const std::uint32_t end = before.rows + round_up_to(rows, std::uint32_t(p.row_align));
-  const bool last_expert = e + 1 == unsigned(p.experts);
-  if (p.pair_of_row != nullptr) {
-    const std::int64_t fill_end = last_expert ? p.capacity : std::int64_t(end);
-    for (std::int64_t r = before.rows + rows + threadIdx.x; r < fill_end; r += blockDim.x) p.pair_of_row[r] = p.padding;
-  }
-  Before after{end, {}};
-  for (int g = 0; g < 2; ++g) {
-    after.blocks[g] = before.blocks[g] + (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
-  }
-  if (p.expert_of_block != nullptr) {
-    const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
-    for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
-      p.expert_of_block[b] = b < after.blocks[0] ? std::int32_t(e) : -1;
+      const std::uint32_t end = before.rows + round_up_to(rows, std::uint32_t(p.row_align));
+      const bool last_expert = e + 1 == unsigned(p.experts);
+      if (p.pair_of_row != nullptr) {
+        const std::int64_t fill_end = last_expert ? p.capacity : std::int64_t(end);
+        for (std::int64_t r = before.rows + rows + threadIdx.x; r < fill_end; r += blockDim.x)
+          p.pair_of_row[r] = p.padding;
+      }
+      Before after{end, {}};
+      for (int g = 0; g < 2; ++g) {
+        after.blocks[g] =
+            before.blocks[g] + (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
+      }
+      if (p.expert_of_block != nullptr) {
+        const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
+        for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
+          p.expert_of_block[b] = b < after.blocks[0] ? std::int32_t(e) : -1;
+        }
+      }
+      if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);
     }
-  }
-  if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);
-}
+  };
 
 }  // MOE_KERNEL_NAMESPACE
 }  // namespace moe::device

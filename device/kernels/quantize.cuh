@@ -1,10 +1,10 @@
-// Contract: bf16 rows -> e4m3 codes and scales (quantize_row.cuh); each token's row is written to every sorted row of
-// its local pairs, and to its own row of the canonical tensors where they are asked for. grid = tokens * chunks,
-// kMaxWarps words of dynamic shared memory. hidden_amax: partial_max[c] = largest magnitude of the rows CTA c read.
-// Plan: a CTA takes `chunk` columns of one token; a value is read once (twice for one scale a row), its eight codes
-// stay in a register pair and go out once a slot. weight_on_input multiplies and rounds to bf16 first.
-// The maximum of a whole tensor takes two steps: partial maxima here, their maximum in every CTA of quantize; a maximum
-// does not depend on the order, and nothing has to be cleared.
+// Contract: bf16 rows -> e4m3 codes and scales (quantize_row.cuh); each token's row is written to every
+// sorted row of its local pairs, and to its own row of the canonical tensors where they are asked for. grid =
+// tokens * chunks, kMaxWarps words of dynamic shared memory. hidden_amax: partial_max[c] = largest magnitude
+// of the rows CTA c read. Plan: a CTA takes `chunk` columns of one token; a value is read once (twice for one
+// scale a row), its eight codes stay in a register pair and go out once a slot. weight_on_input multiplies
+// and rounds to bf16 first. The maximum of a whole tensor takes two steps: partial maxima here, their maximum
+// in every CTA of quantize; a maximum does not depend on the order, and nothing has to be cleared.
 #pragma once
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/quantize_params.hpp"
@@ -12,61 +12,68 @@
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
-
-__device__ __forceinline__ void load_hidden(const HiddenRows& hidden, std::int64_t token, std::int64_t column,
-                                            std::int64_t count, float (&v)[kVector]) {
-  load_bf16x8(v, hidden.values + token * hidden.stride + column, count);
-  if (hidden.weight == nullptr) return;
-  const float weight = hidden.weight[token];
+  __device__ __forceinline__ void load_hidden(const HiddenRows& hidden, std::int64_t token,
+                                              std::int64_t column, std::int64_t count, float(&v)[kVector]) {
+    load_bf16x8(v, hidden.values + token * hidden.stride + column, count);
+    if (hidden.weight == nullptr) return;
+    const float weight = hidden.weight[token];
 #pragma unroll
-  for (int i = 0; i < kVector; ++i) v[i] = hopper::as_float(hopper::pack_bf16(0.0f, hopper::mul_rn(v[i], weight)) & 0xFFFF0000u);
-}
-
-__global__ void hidden_amax(const __grid_constant__ HiddenAmaxParams p) {
-  auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
-  hopper::grid_wait();
-  hopper::grid_launch_dependents();
-  float amax = 0.0f;
-  for (std::int64_t token = blockIdx.x; token < p.hidden.tokens; token += gridDim.x) {
-    amax = hopper::max_mag(amax, row_amax(0, p.hidden.columns, scratch,
-                                          [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-                                            load_hidden(p.hidden, token, column, count, v);
-                                          }));
+    for (int i = 0; i < kVector; ++i)
+      v[i] = hopper::as_float(hopper::pack_bf16(0.0f, hopper::mul_rn(v[i], weight)) & 0xFFFF0000u);
   }
-  if (threadIdx.x == 0) p.partial_max[blockIdx.x] = amax;
-}
 
-__global__ void quantize(const __grid_constant__ QuantizeParams p) {
-  auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
-  hopper::grid_wait();
-  hopper::grid_launch_dependents();
-  const std::int64_t chunks = (p.hidden.columns + p.chunk - 1) / p.chunk;
-  const std::int64_t token = blockIdx.x / chunks, first = (blockIdx.x % chunks) * p.chunk;
-  const std::int64_t last = first + p.chunk < p.hidden.columns ? first + p.chunk : p.hidden.columns;
-  const std::int32_t* rows = p.row_of_pair == nullptr ? nullptr : p.row_of_pair + token * p.top_k;
-  const bool per_row = p.rule.granule != ScaleGranule::tensor;
-
-  const auto load = [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-    load_hidden(p.hidden, token, column, count, v);
-  };
-  const auto store = [&](std::int64_t column, std::int64_t count, std::uint64_t codes) {
-    if (p.canonical.codes != nullptr) write_codes(p.canonical, token, column, count, codes);
-    if (rows == nullptr) return;
-    for (int slot = 0; slot < p.top_k; ++slot) {
-      if (rows[slot] >= 0) write_codes(p.sorted, rows[slot], column, count, codes);
+  struct HiddenAmax {
+    using Params = HiddenAmaxParams;
+    static __device__ __forceinline__ void run(const Params& p) {
+      auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
+      float amax = 0.0f;
+      for (std::int64_t token = blockIdx.x; token < p.hidden.tokens; token += gridDim.x) {
+        amax =
+            hopper::max_mag(amax, row_amax(0, p.hidden.columns, scratch,
+                                           [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
+                                             load_hidden(p.hidden, token, column, count, v);
+                                           }));
+      }
+      if (threadIdx.x == 0) p.partial_max[blockIdx.x] = amax;
     }
   };
-  const auto store_scale = [&](std::int64_t block, float scale) {
-    if (!per_row && token != 0) return;  // one scale for all: the first CTA writes it
-    if (p.canonical.codes != nullptr) write_scale(p.canonical, per_row ? token : 0, block, scale);
-    if (rows == nullptr) return;
-    if (!per_row) write_scale(p.sorted, 0, 0, scale);
-    for (int slot = 0; per_row && slot < p.top_k; ++slot) {
-      if (rows[slot] >= 0) write_scale(p.sorted, rows[slot], block, scale);
+
+  struct Quantize {
+    using Params = QuantizeParams;
+    static __device__ __forceinline__ void run(const Params& p) {
+      auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
+      const std::int64_t chunks = (p.hidden.columns + p.chunk - 1) / p.chunk;
+      const std::int64_t token = blockIdx.x / chunks, first = (blockIdx.x % chunks) * p.chunk;
+      const std::int64_t last = first + p.chunk < p.hidden.columns ? first + p.chunk : p.hidden.columns;
+      const std::int32_t* rows = p.row_of_pair == nullptr ? nullptr : p.row_of_pair + token * p.top_k;
+      const bool per_row = p.rule.granule != ScaleGranule::tensor;
+
+      const auto load = [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
+        load_hidden(p.hidden, token, column, count, v);
+      };
+      const auto store = [&](std::int64_t column, std::int64_t count, std::uint64_t codes) {
+        if (p.canonical.codes != nullptr) write_codes(p.canonical, token, column, count, codes);
+        if (rows == nullptr) return;
+        for (int slot = 0; slot < p.top_k; ++slot) {
+          if (rows[slot] >= 0) write_codes(p.sorted, rows[slot], column, count, codes);
+        }
+      };
+      const auto store_scale = [&](std::int64_t block, float scale) {
+        if (!per_row && token != 0) return;  // one scale for all: the first CTA writes it
+        if (p.canonical.codes != nullptr) write_scale(p.canonical, per_row ? token : 0, block, scale);
+        if (rows == nullptr) return;
+        if (!per_row) write_scale(p.sorted, 0, 0, scale);
+        for (int slot = 0; per_row && slot < p.top_k; ++slot) {
+          if (rows[slot] >= 0) write_scale(p.sorted, rows[slot], block, scale);
+        }
+      };
+      quantize_columns(p.rule, first, last, scratch, load, store, store_scale);
     }
   };
-  quantize_columns(p.rule, first, last, scratch, load, store, store_scale);
-}
 
 }  // MOE_KERNEL_NAMESPACE
 }  // namespace moe::device

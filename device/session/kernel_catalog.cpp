@@ -1,0 +1,97 @@
+#include "device/session/kernel_catalog.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "fixtures/problem/sm90.hpp"
+
+namespace moe::device {
+namespace {
+
+GemmKind kind_of(Layout layout) {
+  switch (layout) {
+    case Layout::swap_ab:
+      return GemmKind::swap_ab;
+    case Layout::normal_wgmma:
+      return GemmKind::normal_wgmma;
+    case Layout::normal_mma:
+      break;
+  }
+  return GemmKind::normal_mma;
+}
+
+/// Stages a refused tile would need at least to keep loads in flight while a k-block is computed.
+constexpr int kFewestStages = 2;
+
+std::string refuse_shared_bytes(const TileConfig& tile) {
+  const std::int64_t stages = tile.stages > 0 ? tile.stages : kFewestStages;
+  const std::int64_t bytes = stages * (std::int64_t(tile.block_m) + tile.block_n) * tile.block_k;
+  if (bytes <= sm90::kSharedBytesPerCta) return {};
+  return fmt::format(
+      "tile {} with {} stages needs {} bytes of shared memory for its operands; a CTA has {} (227 KB)",
+      to_string(tile), stages, bytes, sm90::kSharedBytesPerCta);
+}
+
+}  // namespace
+
+int variant_named(std::string_view name) {
+  for (const Variant& variant : kVariants) {
+    if (name == variant.name) return variant.index;
+  }
+  throw std::logic_error(fmt::format("no kernel variant is called {}", name));
+}
+
+const Variant* find_gemm(Layout layout, int block_m, bool block_scales) {
+  const ScaleKind scales = block_scales ? ScaleKind::block : ScaleKind::flat;
+  for (const Variant& variant : kVariants) {
+    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == kind_of(layout) &&
+        variant.gemm.block_m == block_m && variant.gemm.scales == scales) {
+      return &variant;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<int> legal_block_m(Layout layout, bool block_scales) {
+  std::vector<int> legal;
+  for (const Variant& variant : kVariants) {
+    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == kind_of(layout) &&
+        variant.gemm.block_scales() == block_scales) {
+      legal.push_back(variant.gemm.block_m);
+    }
+  }
+  std::sort(legal.begin(), legal.end());
+  return legal;
+}
+
+std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant) {
+  if (std::string refusal = refuse_shared_bytes(tile); !refusal.empty()) return refusal;
+  const Variant* variant = find_gemm(layout, tile.block_m, quant.block());
+  if (variant == nullptr) {
+    return fmt::format("no {} kernel has block_m {}; built are {}", name(layout), tile.block_m,
+                       fmt::join(legal_block_m(layout, quant.block()), ", "));
+  }
+  const GemmConfig& gemm = variant->gemm;
+  if (tile.block_n != GemmConfig::block_n || tile.block_k != GemmConfig::block_k) {
+    return fmt::format("tile {}: the {} kernels have block_n {} and block_k {}", to_string(tile),
+                       name(layout), GemmConfig::block_n, GemmConfig::block_k);
+  }
+  if (tile.stages != 0 && tile.stages != gemm.stages) {
+    return fmt::format("tile {}: {} with block_m {} is built with {} stages, not {}", to_string(tile),
+                       name(layout), tile.block_m, gemm.stages, tile.stages);
+  }
+  if (tile.warps != 0 && tile.warps != gemm.math_warps()) {
+    return fmt::format("tile {}: {} runs {} math warps, not {}", to_string(tile), name(layout),
+                       gemm.math_warps(), tile.warps);
+  }
+  if (tile.group_m != 1 || tile.cluster != 1 || tile.split_k != 1) {
+    return fmt::format("tile {}: the built-in kernels have group_m, cluster and split_k of 1",
+                       to_string(tile));
+  }
+  return {};
+}
+
+}  // namespace moe::device

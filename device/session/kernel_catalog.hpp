@@ -1,0 +1,26 @@
+// Which built kernel answers a choice? Look-ups in device/kernels/variants.hpp, and the sentence that refuses
+// a tile.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/kernels/variants.hpp"
+#include "fixtures/problem/choice.hpp"
+#include "fixtures/problem/quant_scheme.hpp"
+
+namespace moe::device {
+
+/// Index of the variant with this name; throws std::logic_error when the table has none.
+int variant_named(std::string_view name);
+
+/// The grouped GEMM of a layout and tile under a scheme, or null.
+const Variant* find_gemm(Layout layout, int block_m, bool block_scales);
+
+/// block_m that are built for a layout, ascending.
+std::vector<int> legal_block_m(Layout layout, bool block_scales);
+
+/// One line why no grouped GEMM takes `tile`, naming what would be right; empty when one does.
+std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant);
+
+}  // namespace moe::device
