@@ -6,7 +6,19 @@
 
 namespace moe::device {
 
-enum class KernelKind : std::uint8_t { grouped_gemm };
+enum class KernelKind : std::uint8_t {
+  grouped_gemm,
+  topk_route,
+  count_rows,
+  place_rows,
+  expert_of_rows,
+  gather_rows,
+  hidden_amax,
+  quantize,
+  act_amax,
+  act_quant,
+  combine,
+};
 
 struct Variant {
   int index;
@@ -21,6 +33,13 @@ struct Variant {
 /// Line of a grouped GEMM: threads and shared memory follow from the config.
 constexpr Variant gemm_variant(int index, const char* name, GemmConfig c) {
   return {index, name, KernelKind::grouped_gemm, c.threads(), c.shared_bytes(), c};
+}
+
+/// Line of a kernel without tensor cores: the most threads a CTA may have, and what its reductions keep in
+/// shared memory.
+constexpr Variant small_variant(int index, const char* name, KernelKind kind, int threads,
+                                int shared_bytes = 0) {
+  return {index, name, kind, threads, shared_bytes};
 }
 
 inline constexpr Variant kVariants[] = {
@@ -42,6 +61,16 @@ inline constexpr Variant kVariants[] = {
     gemm_variant(15, "normal_mma_m32_block", {GemmKind::normal_mma, 32, 8, ScaleKind::block}),
     gemm_variant(16, "normal_mma_m16_flat", {GemmKind::normal_mma, 16, 8, ScaleKind::flat}),
     gemm_variant(17, "normal_mma_m32_flat", {GemmKind::normal_mma, 32, 8, ScaleKind::flat}),
+    small_variant(18, "topk_route", KernelKind::topk_route, 128),
+    small_variant(19, "count_rows", KernelKind::count_rows, 256, 128),
+    small_variant(20, "place_rows", KernelKind::place_rows, 256, 384),
+    small_variant(21, "expert_of_rows", KernelKind::expert_of_rows, 128),
+    small_variant(22, "gather_rows", KernelKind::gather_rows, 128),
+    small_variant(23, "hidden_amax", KernelKind::hidden_amax, 256, 128),
+    small_variant(24, "quantize", KernelKind::quantize, 256, 128),
+    small_variant(25, "act_amax", KernelKind::act_amax, 256, 128),
+    small_variant(26, "act_quant", KernelKind::act_quant, 256, 128),
+    small_variant(27, "combine", KernelKind::combine, 128),
 };
 inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
 
