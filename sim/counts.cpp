@@ -13,7 +13,8 @@ Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t p
   counts.ctas = grid_size(gemm, pairs, int(load.rows.size()), sms);
   counts.tiles = tile_count(gemm, load);
   const std::int64_t kblocks = counts.tiles * gemm.kblocks();
-  if (instructions.wgmma > 0 && kblocks > 0) counts.wgmma[instructions.wgmma_n] = kblocks * instructions.wgmma;
+  if (instructions.wgmma > 0 && kblocks > 0)
+    counts.wgmma[instructions.wgmma_n] = kblocks * instructions.wgmma;
   counts.mma = kblocks * instructions.mma;
   counts.tma_load_bytes = kblocks * gemm.load_bytes();
   counts.tma_loads = kblocks * gemm.loads();

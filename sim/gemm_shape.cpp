@@ -32,7 +32,8 @@ void check_tile(Layout layout, const TileConfig& tile) {
                                tile.block_m, allowed));
   }
   if (tile.block_n != 128 || tile.block_k != 128) {
-    throw BadInput(fmt::format("tile: {}x{} weights a k-block; this kernel has 128x128", tile.block_n, tile.block_k));
+    throw BadInput(
+        fmt::format("tile: {}x{} weights a k-block; this kernel has 128x128", tile.block_n, tile.block_k));
   }
 }
 

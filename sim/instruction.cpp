@@ -10,7 +10,8 @@ namespace {
 
 constexpr int kWarpgroups = 2, kMathWarpsOfMma = 4;
 
-/// Two warpgroups, 64 rows of M each: weights (swap_ab), tokens (128), or the same 64 tokens against half the weights.
+/// Two warpgroups, 64 rows of M each: weights (swap_ab), tokens (128), or the same 64 tokens against half the
+/// weights.
 KblockInstructions wgmma_instructions(const GemmShape& gemm) {
   const bool swap = gemm.layout == Layout::swap_ab;
   KblockInstructions k;
@@ -20,11 +21,11 @@ KblockInstructions wgmma_instructions(const GemmShape& gemm) {
   return k;
 }
 
-/// Four warps, each 32 weight rows and all tokens. A lane loads 4 codes at once and makes two f16x2 of them, so a
-/// fragment of r rows x 16 of k costs r/8 loads and r/4 conversions of the warp.
+/// Four warps, each 32 weight rows and all tokens. A lane loads 4 codes at once and makes two f16x2 of them,
+/// so a fragment of r rows x 16 of k costs r/8 loads and r/4 conversions of the warp.
 KblockInstructions mma_instructions(const GemmShape& gemm) {
   const int steps = gemm.tile.block_k / sm90::kMmaK, columns = gemm.tile.block_n / kMathWarpsOfMma;
-  const int fragments = (gemm.tile.block_m + columns) / 8;   // 8-row pieces of both operands that a warp reads
+  const int fragments = (gemm.tile.block_m + columns) / 8;  // 8-row pieces of both operands that a warp reads
   KblockInstructions k;
   k.mma = std::int64_t(steps) * (gemm.tile.block_m / sm90::kMmaM) * (gemm.tile.block_n / sm90::kMmaN);
   k.shared_loads = std::int64_t(kMathWarpsOfMma) * steps * fragments;

@@ -7,7 +7,7 @@ namespace {
 
 /// Depths of the two curves over the number of SMs (fixtures/problem/hardware.hpp).
 constexpr double kShallowKb = 64, kDeepKb = 192;
-constexpr double kOutputBytes = 2;   // bf16
+constexpr double kOutputBytes = 2;  // bf16
 
 }  // namespace
 
@@ -33,8 +33,8 @@ Traffic TileTraffic::operator()(const Tile& tile) const {
   const double weights = double(tile.columns) * k, tokens = double(tile.rows) * k;
   (tile.block == 0 ? traffic.hbm_read : traffic.l2_read) += weights;
   const double between = (double(load_.rows[tile.expert]) + double(gemm_.tile.block_n)) * k;
-  const bool hit = tile.panel == 0 ? gemm_.warm_tokens && double(load_.total()) * k <= capacity_
-                                   : between <= capacity_;
+  const bool hit =
+      tile.panel == 0 ? gemm_.warm_tokens && double(load_.total()) * k <= capacity_ : between <= capacity_;
   (hit ? traffic.l2_read : traffic.hbm_read) += tokens;
   const double output = double(tile.rows) * double(tile.columns) * kOutputBytes;
   (output_leaves_l2_ ? traffic.hbm_written : traffic.l2_written) += output;
@@ -53,7 +53,8 @@ double hbm_bytes_per_s(const Hardware& hardware, double sms, double inflight_kb)
 
 double memory_seconds(const Hardware& hardware, const Traffic& traffic, double sms, double inflight_kb) {
   const double hbm = hbm_bytes_per_s(hardware, sms, inflight_kb);
-  return traffic.hbm_read / (hbm * hardware.hbm_box_fraction) + traffic.l2_read / hardware.l2_shared_bytes_per_s +
+  return traffic.hbm_read / (hbm * hardware.hbm_box_fraction) +
+         traffic.l2_read / hardware.l2_shared_bytes_per_s +
          traffic.l2_written / hardware.l2_write_bytes_per_s + traffic.hbm_written / hardware.copy_bytes_per_s;
 }
 

@@ -30,15 +30,20 @@ std::vector<Wave> make_waves(const Hardware& hardware, const GemmShape& gemm, co
 /// KB that one SM has asked for and not yet received: the ring without the stage in use.
 double inflight_kb(const GemmShape& gemm, std::int64_t tiles_per_cta) {
   const std::int64_t kblocks = tiles_per_cta * gemm.kblocks();
-  const std::int64_t stages = std::clamp<std::int64_t>(gemm.stages() - 1, 1, std::max<std::int64_t>(kblocks, 1));
+  const std::int64_t stages =
+      std::clamp<std::int64_t>(gemm.stages() - 1, 1, std::max<std::int64_t>(kblocks, 1));
   return double(stages * gemm.load_bytes()) / 1024;
 }
 
 class Run {
  public:
   Run(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load, std::int64_t grid)
-      : hardware_(hardware), gemm_(gemm), grid_(grid), waves_(make_waves(hardware, gemm, load, grid)),
-        kblock_(kblock_cost(hardware, gemm)), epilogue_(epilogue_cycles(hardware, gemm)),
+      : hardware_(hardware),
+        gemm_(gemm),
+        grid_(grid),
+        waves_(make_waves(hardware, gemm, load, grid)),
+        kblock_(kblock_cost(hardware, gemm)),
+        epilogue_(epilogue_cycles(hardware, gemm)),
         inflight_(inflight_kb(gemm, std::int64_t(waves_.size()))) {}
 
   const KblockCost& kblock() const { return kblock_; }
@@ -51,7 +56,7 @@ class Run {
     const double fill = kblocks * double(gemm_.load_bytes()) / (hardware_.fill_bytes_per_cycle * hz);
     for (const Wave& wave : waves_) {
       const bool last = &wave == &waves_.back();
-      const double own = last ? math - epilogue_ / hz : math;   // the last epilogue is counted as the end
+      const double own = last ? math - epilogue_ / hz : math;  // the last epilogue is counted as the end
       const double memory =
           std::max(fill, memory_seconds(hardware_, wave.traffic, double(wave.tiles), inflight_));
       const double seconds = soft_maximum(own, memory, hardware_.overlap_exponent);
@@ -95,7 +100,8 @@ double soft_maximum(double math, double memory, double p) {
   return larger * std::pow(1 + std::pow(smaller / larger, p), 1 / p);
 }
 
-GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load, const Launch& launch) {
+GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
+                       const Launch& launch) {
   const std::int64_t grid = grid_size(gemm, launch.pairs, int(load.rows.size()), hardware.sms);
   if (grid == 0) return {};
   const Run run(hardware, gemm, load, grid);

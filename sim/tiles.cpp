@@ -14,7 +14,8 @@ std::int64_t grid_size(const GemmShape& gemm, std::int64_t pairs, int experts, i
   return std::min<std::int64_t>(sms, most_blocks(pairs, experts, gemm.tile.block_m) * gemm.panels());
 }
 
-std::vector<Tile> tiles_of_cta(const GemmShape& gemm, const ExpertLoad& load, std::int64_t cta, std::int64_t grid) {
+std::vector<Tile> tiles_of_cta(const GemmShape& gemm, const ExpertLoad& load, std::int64_t cta,
+                               std::int64_t grid) {
   std::vector<Tile> mine;
   std::int64_t index = 0;
   for_each_tile(gemm, load, [&](const Tile& tile) {

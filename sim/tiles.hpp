@@ -1,6 +1,7 @@
-// Which output tiles does a grouped GEMM compute, in which order, and which CTA computes which? Written from the
-// contract of the persistent kernel, not from its code: the list holds the experts in ascending order; inside an expert
-// the panels of 128 weight rows, and for each panel all blocks of block_m tokens; CTA c of g computes tiles c, c + g, ...
+// Which output tiles does a grouped GEMM compute, in which order, and which CTA computes which? Written from
+// the contract of the persistent kernel, not from its code: the list holds the experts in ascending order;
+// inside an expert the panels of 128 weight rows, and for each panel all blocks of block_m tokens; CTA c of g
+// computes tiles c, c + g, ...
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -36,10 +37,12 @@ void for_each_tile(const GemmShape& gemm, const ExpertLoad& load, Visit&& visit)
   }
 }
 
-/// CTAs of the launch: it may not wait for the row counts, so the grid covers the most tiles that `pairs` rows can need.
+/// CTAs of the launch: it may not wait for the row counts, so the grid covers the most tiles that `pairs`
+/// rows can need.
 std::int64_t grid_size(const GemmShape& gemm, std::int64_t pairs, int experts, int sms);
 
 /// The tiles of CTA `cta` of `grid`, in its order.
-std::vector<Tile> tiles_of_cta(const GemmShape& gemm, const ExpertLoad& load, std::int64_t cta, std::int64_t grid);
+std::vector<Tile> tiles_of_cta(const GemmShape& gemm, const ExpertLoad& load, std::int64_t cta,
+                               std::int64_t grid);
 
 }  // namespace moe::sim
