@@ -1,0 +1,63 @@
+#include "reference/interval.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+namespace moe::reference {
+namespace {
+
+// Nearest multiple of the format's unit at |x|, ties to even (std::nearbyint in the default rounding mode).
+double round_significand(double x, int fraction_bits, int min_exponent) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  const int exponent = std::max(std::ilogb(x), min_exponent);
+  const int unit = exponent - fraction_bits;
+  return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+}
+
+}  // namespace
+
+Interval widen(Interval x, double relative, double absolute) {
+  return {x.low - std::fabs(x.low) * relative - absolute, x.high + std::fabs(x.high) * relative + absolute};
+}
+
+Interval hull(Interval a, Interval b) { return {std::fmin(a.low, b.low), std::fmax(a.high, b.high)}; }
+
+Interval multiply(Interval a, Interval b) {
+  const double p[4] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  return {*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
+}
+
+Interval add(Interval a, Interval b) { return {a.low + b.low, a.high + b.high}; }
+
+double round_bf16(double x) {
+  const double rounded = round_significand(x, 7, -126);
+  return std::fabs(rounded) >= 0x1p128 ? std::copysign(std::numeric_limits<double>::infinity(), x) : rounded;
+}
+
+double round_f32(double x) {
+  const double rounded = round_significand(x, 23, -126);
+  return std::fabs(rounded) >= 0x1p128 ? std::copysign(std::numeric_limits<double>::infinity(), x) : rounded;
+}
+
+double round_e4m3(double x) {
+  if (std::fabs(x) >= 448) return std::copysign(448.0, x);
+  return std::fmin(std::fmax(round_significand(x, 3, -6), -448.0), 448.0);
+}
+
+double round_to(DType type, double x) {
+  switch (type) {
+    case DType::bf16:
+      return round_bf16(x);
+    case DType::f32:
+      return round_f32(x);
+    case DType::e4m3:
+      return round_e4m3(x);
+    default:
+      throw std::logic_error("round_to: no rounding to this element type");
+  }
+}
+
+Interval round_to(DType type, Interval x) { return {round_to(type, x.low), round_to(type, x.high)}; }
+
+}  // namespace moe::reference
