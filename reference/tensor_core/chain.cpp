@@ -1,0 +1,46 @@
+#include "reference/tensor_core/chain.hpp"
+
+#include "reference/tensor_core/chain_levels.hpp"
+
+namespace moe::reference {
+
+std::string_view name(Level level) {
+  switch (level) {
+    case Level::avx2:
+      return "avx2";
+    case Level::avx512:
+      return "avx512";
+    case Level::plain:
+      break;
+  }
+  return "plain";
+}
+
+bool available(Level level) {
+#if defined(__x86_64__)
+  const bool avx2 =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vnni");
+  return level == Level::plain || (level == Level::avx2 ? avx2 : avx512);
+#else
+  return level == Level::plain;
+#endif
+}
+
+Level best_level() {
+  static const Level best = available(Level::avx512) ? Level::avx512
+                            : available(Level::avx2) ? Level::avx2
+                                                     : Level::plain;
+  return best;
+}
+
+const ChainKernel& chain_kernel(ChainKind kind, Level level) {
+  if (kind == ChainKind::wgmma)
+    return level == Level::avx512 ? kWgmmaAvx512 : level == Level::avx2 ? kWgmmaAvx2 : kWgmmaPlain;
+  const auto& kernels = level == Level::avx512 ? kHmmaAvx512 : level == Level::avx2 ? kHmmaAvx2 : kHmmaPlain;
+  return kernels[kind == ChainKind::hmma_interleaved4];
+}
+
+}  // namespace moe::reference

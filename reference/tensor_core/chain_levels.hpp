@@ -1,0 +1,14 @@
+// Which chain kernels exist? One a file; chain.cpp chooses.
+#pragma once
+#include "reference/tensor_core/chain.hpp"
+
+namespace moe::reference {
+
+extern const ChainKernel kWgmmaPlain, kWgmmaAvx2, kWgmmaAvx512;
+extern const ChainKernel kHmmaPlain[2], kHmmaAvx2[2], kHmmaAvx512[2];  // contiguous, interleaved4
+
+/// MmaStep::mma_f16 of the two fast levels.
+void mma_f16_avx2(const std::uint16_t* a, const std::uint16_t* b, const float* c, float* d);
+void mma_f16_avx512(const std::uint16_t* a, const std::uint16_t* b, const float* c, float* d);
+
+}  // namespace moe::reference

@@ -1,0 +1,164 @@
+// HMMA.16816 with AVX-512 F: as hmma_avx2.cpp, 16 columns a vector and a conversion that truncates by itself.
+// GCC 12 takes the undefined vectors inside its own AVX-512 intrinsics for faults (GCC bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+
+#include "reference/tensor_core/chain_levels.hpp"
+#include "reference/tensor_core/hmma_packed.hpp"
+#include "reference/tensor_core/instructions.hpp"
+
+#define MOE_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,f16c")))
+#define MOE_AVX512_INLINE MOE_AVX512 inline __attribute__((always_inline))
+
+namespace moe::reference {
+namespace {
+
+using packed::HmmaGroup;
+using packed::HmmaRow;
+
+constexpr int kLowest = -100;  // below it 2^(25 - emax) leaves the normal floats: element by element
+constexpr int kNoExponent = -3000;
+
+struct Row {
+  const float* value;
+  const std::int32_t* exponent;
+};
+
+/// The largest exponent of non-zero products, 16 columns.
+MOE_AVX512_INLINE __m512i largest_exponent(const Row& row, const std::int32_t (*columns)[kGroupColumns]) {
+  __m512i max = _mm512_set1_epi16(kNoExponent);
+#pragma GCC unroll 8
+  for (int p = 0; p < 8; ++p)
+    max = _mm512_max_epi16(
+        max, _mm512_add_epi16(_mm512_set1_epi32(row.exponent[p]), _mm512_load_si512(columns[p])));
+  return _mm512_max_epi32(_mm512_srai_epi32(max, 16), _mm512_srai_epi32(_mm512_slli_epi32(max, 16), 16));
+}
+
+/// The f32 accumulator in units of 2^(emax - 25), and which elements the fast arithmetic does not cover.
+struct Accumulator {
+  __m512i cut, emax;
+  __mmask16 slow;
+};
+MOE_AVX512_INLINE Accumulator align_accumulator(__m512i c, __m512i products) {
+  const __m512i field = _mm512_and_si512(_mm512_srli_epi32(c, 23), _mm512_set1_epi32(255));
+  __m512i s = _mm512_and_si512(c, _mm512_set1_epi32(0x7FFFFF));
+  s = _mm512_mask_or_epi32(s, _mm512_test_epi32_mask(field, field), s, _mm512_set1_epi32(1 << 23));
+  const __mmask16 nonzero = _mm512_test_epi32_mask(s, s);
+  const __m512i exponent =
+      _mm512_sub_epi32(_mm512_max_epi32(field, _mm512_set1_epi32(1)), _mm512_set1_epi32(127));
+  const __m512i e = _mm512_mask_blend_epi32(nonzero, _mm512_set1_epi32(kNoExponent), exponent);
+  const __m512i largest = _mm512_max_epi32(products, e);
+  Accumulator a;
+  a.emax = _mm512_max_epi32(largest, _mm512_set1_epi32(kLowest));
+  a.slow = __mmask16(_mm512_cmpeq_epi32_mask(field, _mm512_set1_epi32(255)) |
+                     _mm512_mask_cmplt_epi32_mask(nonzero, largest, _mm512_set1_epi32(kLowest)));
+  const __m512i magnitude = _mm512_srlv_epi32(_mm512_slli_epi32(s, 2), _mm512_sub_epi32(a.emax, e));
+  a.cut = _mm512_mask_sub_epi32(magnitude, _mm512_movepi32_mask(c), _mm512_setzero_si512(), magnitude);
+  return a;
+}
+
+/// Where a + b left the 32-bit integers.
+MOE_AVX512_INLINE __mmask16 overflowed(__m512i a, __m512i b, __m512i sum) {
+  return _mm512_movepi32_mask(_mm512_and_si512(_mm512_xor_si512(a, sum), _mm512_xor_si512(b, sum)));
+}
+
+struct Result {
+  __m512i bits;
+  __mmask16 slow;
+};
+
+/// One step of one row and 16 columns. kWide: operands with 11-bit significands, whose 17 terms may pass
+/// 2^31.
+template <bool kWide>
+MOE_AVX512_INLINE Result step(const Row& row, const float (*values)[kGroupColumns],
+                              const std::int32_t (*exponents)[kGroupColumns], __m512i c) {
+  const Accumulator acc = align_accumulator(c, largest_exponent(row, exponents));
+  const __m512 scale =
+      _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_sub_epi32(_mm512_set1_epi32(127 + 25), acc.emax), 23));
+  __m512i sum[2] = {_mm512_setzero_si512(), _mm512_setzero_si512()};
+#pragma GCC unroll 16
+  for (int k = 0; k < 16; ++k) {
+    const __m512 product = _mm512_mul_ps(_mm512_set1_ps(row.value[k]), _mm512_load_ps(values[k]));
+    sum[k % 2] = _mm512_add_epi32(sum[k % 2], _mm512_cvttps_epi32(_mm512_mul_ps(product, scale)));
+  }
+  const __m512i products = _mm512_add_epi32(sum[0], sum[1]), total = _mm512_add_epi32(products, acc.cut);
+  const __m512 cut = _mm512_cvt_roundepi32_ps(total, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  const __m512i unit = _mm512_slli_epi32(_mm512_add_epi32(acc.emax, _mm512_set1_epi32(127 - 25)), 23);
+  Result r{_mm512_castps_si512(_mm512_mul_ps(cut, _mm512_castsi512_ps(unit))), acc.slow};
+  if constexpr (kWide)
+    r.slow = __mmask16(r.slow | overflowed(sum[0], sum[1], products) | overflowed(products, acc.cut, total));
+  return r;
+}
+
+/// Elements outside the fast arithmetic: the whole k32 block (both steps) again.
+MOE_AVX512 __attribute__((noinline)) __m512i recompute(HmmaOrder order, const HmmaRow& row,
+                                                       const HmmaGroup& group, __m512i from, __m512i to,
+                                                       unsigned which) {
+  alignas(64) std::uint32_t c[16], d[16];
+  _mm512_store_si512(c, from);
+  _mm512_store_si512(d, to);
+  for (; which != 0; which &= which - 1) {
+    const int j = __builtin_ctz(which);
+    d[j] = packed::hmma_block(order, row.codes, group.codes, j, AccumulatorFormat::f32, c[j]);
+  }
+  return _mm512_load_si512(d);
+}
+
+template <HmmaOrder order>
+MOE_AVX512 void run(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
+                    int blocks, float* acc, std::ptrdiff_t acc_stride) {
+  const auto* columns = reinterpret_cast<const HmmaGroup*>(group);
+  for (int r = 0; r < n_rows; ++r) {
+    const auto* row = reinterpret_cast<const HmmaRow*>(rows + r * row_stride);
+    float* d = acc + r * acc_stride;
+    __m512i c = _mm512_loadu_si512(d);
+    for (int b = 0; b < blocks; ++b) {
+      const HmmaGroup& g = columns[b];
+      const Result first =
+          step<false>(Row{row[b].value[0], row[b].exponent[0]}, g.value[0], g.exponent[0], c);
+      const Result second =
+          step<false>(Row{row[b].value[1], row[b].exponent[1]}, g.value[1], g.exponent[1], first.bits);
+      const unsigned slow =
+          first.slow | second.slow | g.codes.special | (row[b].codes.special ? 0xFFFFu : 0u);
+      const __m512i next =
+          __builtin_expect(slow != 0, 0) ? recompute(order, row[b], g, c, second.bits, slow) : second.bits;
+      c = next;
+    }
+    _mm512_storeu_si512(d, c);
+  }
+}
+
+}  // namespace
+
+constinit const ChainKernel kHmmaAvx512[2] = {
+    {sizeof(HmmaRow), sizeof(HmmaGroup), packed::pack_hmma_rows<HmmaOrder::contiguous>,
+     packed::pack_hmma_group<HmmaOrder::contiguous>, run<HmmaOrder::contiguous>, nullptr},
+    {sizeof(HmmaRow), sizeof(HmmaGroup), packed::pack_hmma_rows<HmmaOrder::interleaved4>,
+     packed::pack_hmma_group<HmmaOrder::interleaved4>, run<HmmaOrder::interleaved4>, nullptr}};
+
+MOE_AVX512 void mma_f16_avx512(const std::uint16_t* a, const std::uint16_t* b, const float* c, float* d) {
+  // the 16 rows of A are the lanes, the 8 rows of B come one by one: the sum does not tell its operands apart
+  packed::F16Group lanes;
+  packed::pack_f16_group(a, 16, lanes);
+  const __m512i by_row = _mm512_mullo_epi32(
+      _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_epi32(8));
+  for (int j = 0; j < 8; ++j) {
+    packed::F16Row row;
+    packed::pack_f16_row(b + 16 * j, row);
+    const __m512i from = _mm512_i32gather_epi32(by_row, c + j, 4);
+    const Result result = step<true>(Row{row.value, row.exponent}, lanes.value, lanes.exponent, from);
+    _mm512_i32scatter_epi32(d + j, by_row, result.bits, 4);
+    unsigned slow = result.slow | lanes.special | (row.special ? 0xFFFFu : 0u);
+    if (__builtin_expect(slow == 0, 1)) continue;
+    alignas(64) std::uint32_t before[16];
+    _mm512_store_si512(before, from);
+    for (; slow != 0; slow &= slow - 1) {
+      const int r = __builtin_ctz(slow);
+      const std::uint32_t bits = hmma_k16(a + 16 * r, b + 16 * j, AccumulatorFormat::f32, before[r]);
+      __builtin_memcpy(d + 8 * r + j, &bits, 4);
+    }
+  }
+}
+
+}  // namespace moe::reference

@@ -1,0 +1,32 @@
+#include "sim/counts.hpp"
+
+#include "fixtures/problem/auto_tile.hpp"
+#include "sim/instruction.hpp"
+#include "sim/tiles.hpp"
+
+namespace moe::sim {
+
+Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t pairs, int sms) {
+  Counts counts;
+  if (pairs == 0) return counts;
+  const KblockInstructions instructions = kblock_instructions(gemm);
+  counts.ctas = grid_size(gemm, pairs, int(load.rows.size()), sms);
+  counts.tiles = tile_count(gemm, load);
+  const std::int64_t kblocks = counts.tiles * gemm.kblocks();
+  if (instructions.wgmma > 0 && kblocks > 0)
+    counts.wgmma[instructions.wgmma_n] = kblocks * instructions.wgmma;
+  counts.mma = kblocks * instructions.mma;
+  counts.tma_load_bytes = kblocks * gemm.load_bytes();
+  counts.tma_loads = kblocks * gemm.loads();
+  return counts;
+}
+
+Counts count(const Problem& problem, const Choice& choice, const ExpertLoad& load, int sms) {
+  Counts counts;
+  for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, load))) {
+    counts += gemm_counts(gemm, load, problem.shape.pairs(), sms);
+  }
+  return counts;
+}
+
+}  // namespace moe::sim

@@ -1,0 +1,77 @@
+#include "sim/gemm_shape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "fixtures/problem/errors.hpp"
+
+namespace moe::sim {
+namespace {
+
+bool one_of(int value, std::initializer_list<int> allowed) {
+  return std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
+
+void check_tile(Layout layout, const TileConfig& tile) {
+  const char* allowed = nullptr;
+  switch (layout) {
+    case Layout::swap_ab:
+      if (!one_of(tile.block_m, {8, 16, 32, 64, 128})) allowed = "8, 16, 32, 64 or 128";
+      break;
+    case Layout::normal_wgmma:
+      if (!one_of(tile.block_m, {64, 128})) allowed = "64 or 128";
+      break;
+    case Layout::normal_mma:
+      if (!one_of(tile.block_m, {16, 32})) allowed = "16 or 32";
+      break;
+  }
+  if (allowed != nullptr) {
+    throw BadInput(fmt::format("tile: layout {} cannot take {} tokens a tile; allowed: {}", name(layout),
+                               tile.block_m, allowed));
+  }
+  if (tile.block_n != 128 || tile.block_k != 128) {
+    throw BadInput(
+        fmt::format("tile: {}x{} weights a k-block; this kernel has 128x128", tile.block_n, tile.block_k));
+  }
+}
+
+}  // namespace
+
+int GemmShape::stages() const {
+  if (tile.stages > 0) return tile.stages;
+  return tile.block_m <= 64 ? 8 : 6;
+}
+
+std::int64_t GemmShape::load_bytes() const {
+  const std::int64_t codes = std::int64_t(tile.block_n + tile.block_m) * tile.block_k;
+  return codes + (block_scales ? tile.block_m * std::int64_t(sizeof(float)) : 0);
+}
+
+std::vector<GemmShape> gemm_shapes(const Problem& problem, const Choice& choice) {
+  const MoeShape& shape = problem.shape;
+  const bool layer = problem.op == Op::moe_layer;
+  if (!layer && problem.op != Op::grouped_gemm) return {};
+  GemmShape up{.name = layer ? "gemm1" : "grouped_gemm",
+               .n = shape.up_rows(),
+               .k = shape.hidden,
+               .layout = choice.layout,
+               .tile = choice.tile,
+               .block_scales = problem.quant.block(),
+               .warm_tokens = layer};
+  GemmShape down = up;
+  down.name = layer ? "gemm2" : "grouped_gemm";
+  down.n = shape.hidden;
+  down.k = shape.local_intermediate();
+  std::vector<GemmShape> shapes;
+  if (layer || problem.gemm == 1) shapes.push_back(up);
+  if (layer || problem.gemm == 2) {
+    if (layer) down.tile = choice.tile_down;
+    shapes.push_back(down);
+  }
+  for (const GemmShape& gemm : shapes) check_tile(gemm.layout, gemm.tile);
+  return shapes;
+}
+
+}  // namespace moe::sim

@@ -1,0 +1,93 @@
+#include "sim/layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "fixtures/problem/errors.hpp"
+#include "sim/memory.hpp"
+
+namespace moe::sim {
+namespace {
+
+constexpr double kBf16 = 2, kInt = 4, kFloat = 4;
+
+/// Codes of `columns` values and their scales.
+double quantised_bytes(const QuantScheme& quant, double columns) {
+  return columns + kFloat * (quant.block() ? columns / kScaleBlock : 1);
+}
+
+Elementwise topk(const MoeShape& s) {
+  return {"topk", double(s.tokens) * s.experts * kFloat, double(s.pairs()) * (kInt + kFloat)};
+}
+
+Elementwise count_rows(const MoeShape& s) {
+  return {"count_rows", double(s.pairs()) * kInt, s.local_experts() * kInt};
+}
+
+Elementwise place_rows(const MoeShape& s) {
+  return {"place_rows", 2 * double(s.pairs()) * kInt, 2 * double(s.pairs()) * kInt};
+}
+
+Elementwise quantize(const Problem& p, double rows) {
+  const double hidden = double(p.shape.hidden);
+  return {"quantize", double(p.shape.tokens) * hidden * kBf16, rows * quantised_bytes(p.quant, hidden)};
+}
+
+}  // namespace
+
+double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel) {
+  const double bytes = kernel.read + kernel.written;
+  const double stream = bytes / hardware.copy_bytes_per_s;
+  if (bytes > l2_capacity(hardware)) return hardware.small_kernel_s + stream;
+  const double l2 = kernel.read / hardware.l2_bytes_per_s_by_footprint.at(bytes / 1e6) +
+                    kernel.written / hardware.l2_write_bytes_per_s;
+  return hardware.small_kernel_s + std::min(l2, stream);
+}
+
+std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows) {
+  std::vector<Elementwise> kernels;
+  if (problem.routing.load.kind != LoadKind::trace) kernels.push_back(topk(problem.shape));
+  kernels.push_back(count_rows(problem.shape));
+  kernels.push_back(place_rows(problem.shape));
+  kernels.push_back(quantize(problem, double(rows)));
+  return kernels;
+}
+
+Elementwise kernel_between(const Problem& problem, std::int64_t rows) {
+  const MoeShape& s = problem.shape;
+  return {"act_quant", double(rows) * double(s.up_rows()) * kBf16,
+          double(rows) * quantised_bytes(problem.quant, double(s.local_intermediate()))};
+}
+
+Elementwise kernel_behind(const Problem& problem, std::int64_t rows) {
+  const double hidden = double(problem.shape.hidden);
+  return {"combine", double(rows) * hidden * kBf16, double(problem.shape.tokens) * hidden * kBf16};
+}
+
+Elementwise kernel_of_op(const Problem& problem, std::int64_t rows) {
+  switch (problem.op) {
+    case Op::topk:
+      return topk(problem.shape);
+    case Op::align:
+      return place_rows(problem.shape);
+    case Op::quantize:
+      return quantize(problem, double(problem.shape.tokens));
+    case Op::act_quant:
+      return kernel_between(problem, rows);
+    case Op::combine:
+      return kernel_behind(problem, rows);
+    default:
+      break;
+  }
+  throw BadInput(fmt::format("predict: no model of op {}", name(problem.op)));
+}
+
+Part part_of(const Hardware& hardware, const Elementwise& kernel) {
+  const double seconds = elementwise_seconds(hardware, kernel);
+  const bool floor = seconds < 2 * hardware.small_kernel_s;
+  const bool fits = kernel.read + kernel.written <= l2_capacity(hardware);
+  return {kernel.name, seconds, floor ? Limit::latency : fits ? Limit::l2 : Limit::hbm};
+}
+
+}  // namespace moe::sim

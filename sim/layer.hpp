@@ -1,0 +1,33 @@
+// What do the kernels around the grouped GEMMs cost, and how do the kernels of a layer follow one another?
+// Seconds. The layer is a chain of dependent launches: topk, count_rows, place_rows, quantize, gemm1,
+// act_quant, gemm2, combine.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fixtures/problem/hardware.hpp"
+#include "fixtures/problem/prediction.hpp"
+#include "fixtures/problem/problem.hpp"
+
+namespace moe::sim {
+
+/// A kernel that only moves bytes: the shortest kernel's time plus its bytes over the copy rate, or over L2's
+/// rates when what it touches fits there.
+struct Elementwise {
+  const char* name = "";
+  double read = 0, written = 0;  // bytes
+};
+double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel);
+
+/// The small kernels in front of gemm1, between the GEMMs and behind gemm2. `rows` are the pairs that arrived
+/// at this rank. A trace brings its own experts, so it needs no topk.
+std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows);
+Elementwise kernel_between(const Problem& problem, std::int64_t rows);
+Elementwise kernel_behind(const Problem& problem, std::int64_t rows);
+
+/// The one elementwise kernel of ops topk, align, quantize, act_quant and combine.
+Elementwise kernel_of_op(const Problem& problem, std::int64_t rows);
+
+Part part_of(const Hardware& hardware, const Elementwise& kernel);
+
+}  // namespace moe::sim

@@ -1,0 +1,145 @@
+#include "sim/predict.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fixtures/problem/auto_tile.hpp"
+#include "sim/counts.hpp"
+#include "sim/instruction.hpp"
+#include "sim/layer.hpp"
+#include "sim/reason.hpp"
+#include "sim/schedule.hpp"
+#include "sim/tiles.hpp"
+
+namespace moe::sim {
+namespace {
+
+/// Sums over the GEMMs of a problem, from which the fractions follow.
+struct Totals {
+  double useful_macs = 0, rows = 0, slots = 0;  // slots: rows that tiles have room for
+  double ideal = 0, taken = 0;                  // tensor cycles at full rate, cycles of the instructions
+  double busy_seconds = 0;                      // tensor pipe of all SMs / SMs
+  double tail = 0, main = 0, close = 0;         // seconds; close: where math and memory differ by < 20 %
+  double estimated = 0;                         // seconds that rest on constants not yet measured
+
+  void add(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load, const GemmTime& time) {
+    const double tile_kblocks = double(time.tiles) * double(gemm.kblocks());
+    rows += double(load.total());
+    slots += double(time.tiles / std::max<std::int64_t>(gemm.panels(), 1)) * gemm.tile.block_m;
+    useful_macs += double(load.total()) * double(gemm.n) * double(gemm.k);
+    ideal += tile_kblocks * time.kblock.tensor_ideal;
+    taken += tile_kblocks * time.kblock.instruction;
+    busy_seconds += time.tensor_active * time.seconds;
+    tail += time.tail;
+    const double waves = time.seconds - time.start - time.end;
+    main += waves;
+    if (std::min(time.math, time.memory) > 0.8 * std::max(time.math, time.memory)) close += waves;
+    estimated += time.seconds - waves - hardware.hbm_latency_s;
+  }
+};
+
+void add_part(Prediction& prediction, const Part& part) {
+  prediction.parts.push_back(part);
+  prediction.seconds += part.seconds;
+}
+
+void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
+              const GemmShape& gemm, const ExpertLoad& load, double start_s) {
+  const GemmTime time = schedule_gemm(hardware, gemm, load, {problem.shape.pairs(), start_s});
+  add_part(prediction, {gemm.name, time.seconds, time.limit});
+  totals.add(hardware, gemm, load, time);
+  prediction.waves += double(time.tiles) / hardware.sms;
+  prediction.hbm_bytes += time.traffic.hbm();
+  prediction.l2_bytes += time.traffic.l2();
+  prediction.shared_bytes += time.shared_bytes;
+  prediction.counts += gemm_counts(gemm, load, problem.shape.pairs(), hardware.sms);
+}
+
+void add_small(Prediction& prediction, Totals& totals, const Hardware& hardware, const Elementwise& kernel) {
+  const Part part = part_of(hardware, kernel);
+  add_part(prediction, part);
+  totals.estimated += hardware.small_kernel_s;
+  (part.limit == Limit::hbm ? prediction.hbm_bytes : prediction.l2_bytes) += kernel.read + kernel.written;
+}
+
+/// A kernel of a dependent chain has initialised when its input is ready; it still reads the expert list from
+/// L2 and then its first tile's coordinates.
+double chained_start(const Hardware& hardware) { return 2 * hardware.l2_latency_s; }
+
+void add_layer(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
+               const std::vector<GemmShape>& gemms, const ExpertLoad& load) {
+  const std::int64_t rows = load.total();
+  for (const Elementwise& kernel : kernels_before(problem, rows))
+    add_small(prediction, totals, hardware, kernel);
+  add_gemm(prediction, totals, problem, hardware, gemms[0], load, chained_start(hardware));
+  add_small(prediction, totals, hardware, kernel_between(problem, rows));
+  add_gemm(prediction, totals, problem, hardware, gemms[1], load, chained_start(hardware));
+  add_small(prediction, totals, hardware, kernel_behind(problem, rows));
+  const double gaps = double(prediction.parts.size() - 1) * hardware.dependent_launch_s;
+  add_part(prediction, {"launch", hardware.graph_node_s + gaps, Limit::launch});
+}
+
+/// Relative: 8 % for what the microbenchmarks themselves and their composition leave open, half of the share
+/// of time that rests on estimated constants, 10 % of the share in which math and memory nearly tie, and 5 %
+/// of the share of a busy tensor pipe for the clock under power.
+double uncertainty(const Prediction& prediction, const Totals& totals) {
+  if (prediction.seconds <= 0) return 0;
+  const double estimated = totals.estimated / prediction.seconds, close = totals.close / prediction.seconds;
+  return 0.08 + 0.5 * estimated + 0.1 * close + 0.05 * prediction.tensor_active;
+}
+
+void add_fractions(Prediction& prediction, const Totals& totals) {
+  if (prediction.seconds <= 0 || totals.slots <= 0) return;
+  prediction.tensor_active = totals.busy_seconds / prediction.seconds;
+  prediction.useful_flop = totals.useful_macs / double(prediction.counts.macs());
+  prediction.issue_efficiency = totals.ideal / totals.taken;
+  prediction.padding = 1 - totals.rows / totals.slots;
+  prediction.tail = totals.tail / prediction.seconds;
+}
+
+}  // namespace
+
+ExpertLoad local_load(const Problem& problem, const Routing& routing) {
+  const int count = problem.shape.local_experts();
+  return routing.load(problem.rank * count, count);
+}
+
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
+                   const ExpertLoad& load) {
+  Prediction prediction;
+  if (problem.shape.tokens == 0) {
+    prediction.reason = "no tokens: nothing is launched";
+    return prediction;
+  }
+  Totals totals;
+  const std::vector<GemmShape> gemms = gemm_shapes(problem, resolve_tiles(choice, load));
+  if (problem.op == Op::moe_layer) {
+    add_layer(prediction, totals, problem, hardware, gemms, load);
+  } else {
+    if (gemms.empty()) {
+      add_small(prediction, totals, hardware, kernel_of_op(problem, load.total()));
+    } else {
+      add_gemm(prediction, totals, problem, hardware, gemms[0], load, hardware.prologue_s);
+    }
+    add_part(prediction, {"launch", hardware.graph_node_s, Limit::launch});
+  }
+  add_fractions(prediction, totals);
+  const auto longest = std::max_element(prediction.parts.begin(), prediction.parts.end(),
+                                        [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
+  prediction.limit = longest->limit;
+  prediction.uncertainty = uncertainty(prediction, totals);
+  prediction.reason = reason(prediction, *longest);
+  return prediction;
+}
+
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
+                   const Routing& routing) {
+  return predict(problem, choice, hardware, local_load(problem, routing));
+}
+
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware) {
+  if (problem.shape.tokens == 0) return predict(problem, choice, hardware, ExpertLoad{});
+  return predict(problem, choice, hardware, make_routing(problem.routing, problem.shape, problem.seed));
+}
+
+}  // namespace moe::sim

@@ -1,0 +1,28 @@
+// What does the model say a choice costs on a card, and why? The one entry of this folder. Pure: same
+// problem, choice and card, same prediction; nothing measured on the predicted kernels goes in.
+#pragma once
+#include "fixtures/problem/choice.hpp"
+#include "fixtures/problem/hardware.hpp"
+#include "fixtures/problem/prediction.hpp"
+#include "fixtures/problem/problem.hpp"
+#include "fixtures/problem/routing.hpp"
+
+namespace moe::sim {
+
+/// Draws the problem's routing and predicts. `tile=auto` is resolved by fixtures/problem/auto_tile.hpp.
+/// Throws BadInput for a tile that the layout cannot run and for ops without a model. tokens = 0: no launch,
+/// 0 seconds.
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware);
+
+/// The same for a routing that the caller already has.
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
+                   const Routing& routing);
+
+/// The same for rows per local expert.
+Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
+                   const ExpertLoad& load);
+
+/// Rows of the experts of the problem's rank.
+ExpertLoad local_load(const Problem& problem, const Routing& routing);
+
+}  // namespace moe::sim

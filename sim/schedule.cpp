@@ -1,0 +1,126 @@
+#include "sim/schedule.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sim/clock.hpp"
+#include "sim/tiles.hpp"
+
+namespace moe::sim {
+namespace {
+
+struct Wave {
+  std::int64_t tiles = 0;
+  Traffic traffic;
+};
+
+std::vector<Wave> make_waves(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
+                             std::int64_t grid) {
+  const TileTraffic traffic(hardware, gemm, load);
+  std::vector<Wave> waves;
+  for_each_tile(gemm, load, [&](const Tile& tile) {
+    if (waves.empty() || waves.back().tiles == grid) waves.emplace_back();
+    ++waves.back().tiles;
+    waves.back().traffic += traffic(tile);
+  });
+  return waves;
+}
+
+/// KB that one SM has asked for and not yet received: the ring without the stage in use.
+double inflight_kb(const GemmShape& gemm, std::int64_t tiles_per_cta) {
+  const std::int64_t kblocks = tiles_per_cta * gemm.kblocks();
+  const std::int64_t stages =
+      std::clamp<std::int64_t>(gemm.stages() - 1, 1, std::max<std::int64_t>(kblocks, 1));
+  return double(stages * gemm.load_bytes()) / 1024;
+}
+
+class Run {
+ public:
+  Run(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load, std::int64_t grid)
+      : hardware_(hardware),
+        gemm_(gemm),
+        grid_(grid),
+        waves_(make_waves(hardware, gemm, load, grid)),
+        kblock_(kblock_cost(hardware, gemm)),
+        epilogue_(epilogue_cycles(hardware, gemm)),
+        inflight_(inflight_kb(gemm, std::int64_t(waves_.size()))) {}
+
+  const KblockCost& kblock() const { return kblock_; }
+
+  GemmTime at(double hz) const {
+    GemmTime time;
+    time.hz = hz;
+    const double kblocks = double(gemm_.kblocks());
+    const double math = (kblocks * kblock_.cycles + epilogue_) / hz;
+    const double fill = kblocks * double(gemm_.load_bytes()) / (hardware_.fill_bytes_per_cycle * hz);
+    for (const Wave& wave : waves_) {
+      const bool last = &wave == &waves_.back();
+      const double own = last ? math - epilogue_ / hz : math;  // the last epilogue is counted as the end
+      const double memory =
+          std::max(fill, memory_seconds(hardware_, wave.traffic, double(wave.tiles), inflight_));
+      const double seconds = soft_maximum(own, memory, hardware_.overlap_exponent);
+      time.math += own;
+      time.memory += memory;
+      time.seconds += seconds;
+      time.tiles += wave.tiles;
+      time.traffic += wave.traffic;
+      if (wave.tiles < hardware_.sms) time.tail += seconds;
+    }
+    time.end = (kblock_.cycles + epilogue_) / hz + hardware_.l2_latency_s;
+    return time;
+  }
+
+ private:
+  const Hardware& hardware_;
+  const GemmShape& gemm_;
+  std::int64_t grid_;
+  std::vector<Wave> waves_;
+  KblockCost kblock_;
+  double epilogue_, inflight_;
+};
+
+double tensor_active(const Hardware& hardware, const GemmShape& gemm, const GemmTime& time) {
+  const double busy = double(time.tiles) * double(gemm.kblocks()) * time.kblock.tensor_busy;
+  return busy / (hardware.sms * time.hz * time.seconds);
+}
+
+Limit limit_of(const GemmTime& time) {
+  const double waves = time.seconds - time.start - time.end;
+  if (waves < time.start + time.end) return Limit::latency;
+  if (time.math > time.memory) return time.kblock.limit;
+  return time.traffic.hbm() >= time.traffic.l2() / 2 ? Limit::hbm : Limit::l2;
+}
+
+}  // namespace
+
+double soft_maximum(double math, double memory, double p) {
+  const double larger = std::max(math, memory), smaller = std::min(math, memory);
+  if (larger <= 0) return 0;
+  return larger * std::pow(1 + std::pow(smaller / larger, p), 1 / p);
+}
+
+GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
+                       const Launch& launch) {
+  const std::int64_t grid = grid_size(gemm, launch.pairs, int(load.rows.size()), hardware.sms);
+  if (grid == 0) return {};
+  const Run run(hardware, gemm, load, grid);
+  const auto complete = [&](double hz) {
+    GemmTime time = run.at(hz);
+    time.start = launch.start_s + (time.tiles > 0 ? hardware.hbm_latency_s : 0);
+    if (time.tiles == 0) time.end = 0;
+    time.seconds += time.start + time.end;
+    time.grid = grid;
+    time.kblock = run.kblock();
+    time.tensor_active = tensor_active(hardware, gemm, time);
+    return time;
+  };
+  const double hz = settle_clock(hardware, [&](double clock) { return complete(clock).tensor_active; });
+  GemmTime time = complete(hz);
+  time.shared_bytes = double(time.tiles) * double(gemm.kblocks()) *
+                      (double(gemm.load_bytes()) + time.kblock.shared * hardware.shared_bytes_per_cycle);
+  time.limit = limit_of(time);
+  return time;
+}
+
+}  // namespace moe::sim

@@ -1,0 +1,42 @@
+// How long does one persistent grouped GEMM run? The tile list goes over the SMs in waves: every tile of a
+// launch has the same k-blocks and the same math, and CTA c takes tiles c, c + grid, ..., so wave w is tiles
+// w*grid .. w*grid+grid-1 and its CTAs share HBM and L2 evenly. A wave costs the soft maximum of its math and
+// its memory time; only the start (prologue, first load) and the end (last epilogue) add.
+#pragma once
+#include <cstdint>
+
+#include "fixtures/problem/hardware.hpp"
+#include "fixtures/problem/prediction.hpp"
+#include "sim/gemm_shape.hpp"
+#include "sim/kblock.hpp"
+#include "sim/memory.hpp"
+
+namespace moe::sim {
+
+struct GemmTime {
+  double seconds = 0;
+  double hz = 0;                // SM clock it settles at
+  double start = 0, end = 0;    // of which prologue and first load; last epilogue
+  double math = 0, memory = 0;  // what the waves would need of each alone
+  double tail = 0;              // seconds in which some SM has no tile
+  double tensor_active = 0;     // share of SM cycles in which the tensor pipe works
+  double shared_bytes = 0;      // written by TMA and read by the math warps
+  std::int64_t tiles = 0, grid = 0;
+  Traffic traffic;
+  KblockCost kblock;
+  Limit limit = Limit::hbm;
+};
+
+struct Launch {
+  std::int64_t pairs = 0;  // (token, slot) rows of the problem, the grid's upper bound
+  double start_s = 0;      // seconds before the first load is issued
+};
+
+/// 0 seconds when nothing has arrived.
+GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
+                       const Launch& launch);
+
+/// (math^p + memory^p)^(1/p): the larger one, and a little more where both are close.
+double soft_maximum(double math, double memory, double p);
+
+}  // namespace moe::sim
