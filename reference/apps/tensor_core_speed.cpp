@@ -1,0 +1,100 @@
+// How many products a second does one core get through the arithmetic of the tensor cores, at each level?
+// Prints G products/s for each instruction shape (packing included, as the emulated SM uses it) and for long
+// chains (operands packed beforehand, rows against 16 columns). Argument: seconds a figure (default 0.2).
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "fixtures/problem/number_formats.hpp"
+#include "reference/tensor_core/instructions.hpp"
+#include "reference/tensor_core/mma_step.hpp"
+
+using namespace moe;
+using namespace moe::reference;
+
+namespace {
+
+double seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Best of three, G products/s.
+template <class F>
+double rate(double products, double budget, F&& f) {
+  f();
+  double best = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const double start = seconds();
+    double n = 0, end = start;
+    do {
+      for (int i = 0; i < 4; ++i) f();
+      n += 4;
+      end = seconds();
+    } while (end - start < budget / 3);
+    best = std::max(best, n * products / (end - start) / 1e9);
+  }
+  return best;
+}
+
+std::vector<std::uint8_t> codes(std::size_t n) {
+  std::mt19937_64 g(n);
+  std::normal_distribution<float> normal(0, 100);
+  std::vector<std::uint8_t> v(n);
+  for (auto& x : v) x = encode_e4m3(normal(g));
+  return v;
+}
+
+double wgmma_rate(const MmaStep& step, int n, double budget) {
+  const auto a = codes(64 * 32), b = codes(std::size_t(n) * 32);
+  std::vector<float> d(64 * std::size_t(n));
+  return rate(64.0 * n * 32, budget, [&] { step.wgmma_e4m3(a.data(), b.data(), d.data(), n, false); });
+}
+
+double mma_f16_rate(const MmaStep& step, double budget) {
+  std::vector<std::uint16_t> a, b;
+  for (std::uint8_t c : codes(256)) a.push_back(fp8_to_f16(Fp8::e4m3, c));
+  for (std::uint8_t c : codes(128)) b.push_back(fp8_to_f16(Fp8::e4m3, c));
+  std::vector<float> d(128);
+  return rate(16.0 * 8 * 16, budget, [&] { step.mma_f16(a.data(), b.data(), d.data(), d.data()); });
+}
+
+struct Aligned {
+  std::vector<std::byte> memory;
+  std::byte* data;
+  explicit Aligned(std::size_t n) : memory(n + 64), data(memory.data()) {
+    data += (64 - reinterpret_cast<std::uintptr_t>(data) % 64) % 64;
+  }
+};
+
+double chain_rate(const ChainKernel& k, int rows, double budget) {
+  constexpr int kK = 128;
+  const auto a = codes(std::size_t(rows) * kK), b = codes(16 * kK);
+  Aligned pa(std::size_t(rows) * 4 * k.row_block), pb(4 * k.group_block);
+  k.pack_rows(Fp8::e4m3, a.data(), kK, rows, kK, pa.data);
+  std::vector<float> d(16 * std::size_t(rows));
+  return rate(16.0 * rows * kK, budget, [&] {
+    k.pack_group(Fp8::e4m3, b.data(), kK, 16, kK, pb.data);
+    k.run(pa.data, std::ptrdiff_t(4 * k.row_block), rows, pb.data, 4, d.data(), 16);
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const double budget = argc > 1 ? std::atof(argv[1]) : 0.2;
+  for (Level level : {Level::plain, Level::avx2, Level::avx512}) {
+    if (!available(level)) continue;
+    std::printf("%-7s G products/s a core\n  wgmma m64nNk32 with packing: ", name(level).data());
+    for (int n : {8, 16, 24, 32, 64, 128, 256})
+      std::printf(" n=%d %.2f", n, wgmma_rate(mma_step(level), n, budget));
+    std::printf("\n  mma m16n8k16 with packing: %.2f\n  chain of k=128, columns packed each time: ",
+                mma_f16_rate(mma_step(level), budget));
+    for (ChainKind kind : {ChainKind::wgmma, ChainKind::hmma_contiguous})
+      for (int rows : {1, 4, 16, 128})
+        std::printf(" %s rows=%d %.2f", kind == ChainKind::wgmma ? "wgmma" : "hmma", rows,
+                    chain_rate(chain_kernel(kind, level), rows, budget));
+    std::printf("\n");
+  }
+}
