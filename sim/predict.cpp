@@ -52,6 +52,7 @@ void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, co
   prediction.hbm_bytes += time.traffic.hbm();
   prediction.l2_bytes += time.traffic.l2();
   prediction.shared_bytes += time.shared_bytes;
+  prediction.bank_conflicts += time.bank_conflicts;
   prediction.counts += gemm_counts(gemm, load, problem.shape.pairs(), hardware.sms);
 }
 
