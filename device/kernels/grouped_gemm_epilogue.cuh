@@ -13,7 +13,7 @@ MOE_KERNEL_NAMESPACE {
 
   /// A vector along M of a fragment: element r is p[r * stride]; elements from `count` on are 0.
   struct AlongM {
-    float value[2];
+    float value[2] = {};
     __device__ __forceinline__ void load(const float* p, int stride, int count) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
@@ -26,7 +26,7 @@ MOE_KERNEL_NAMESPACE {
   /// A vector along N of a fragment: lane i holds elements i, i + 32, ...
   template <int N>
   struct AlongN {
-    float value[(N + 31) / 32];
+    float value[(N + 31) / 32] = {};
     __device__ __forceinline__ void load(const float* p, int stride, int count) {
 #pragma unroll
       for (int v = 0; v < (N + 31) / 32; ++v) {
