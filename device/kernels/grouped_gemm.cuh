@@ -69,29 +69,29 @@ MOE_KERNEL_NAMESPACE {
     }
   };
 
-  /// Steps 2 and 3 for all k-blocks of a tile.
+  /// A k-block between its wgmma and its promotion.
   template <GemmConfig C>
-  __device__ __forceinline__ void accumulate(float(&acc)[C.wgmma_n() / 2], const GemmShared<C>& shared,
-                                             WarpgroupShare<C> share, RingPlace<C.stages>& ring, int k_blocks,
-                                             WeightScales& w_scales, const Tile& tile, const Tile& following,
-                                             bool more) {
-    constexpr int R = C.wgmma_n() / 2;
+  struct KBlock {
+    static constexpr int R = C.wgmma_n() / 2;
     float part[R];
-#pragma unroll
-    for (int i = 0; i < R; ++i) acc[i] = 0.0f;
-#pragma unroll 1
-    for (int k = 0; k < k_blocks; ++k) {
-      float w_scale = 1.0f;
-      if constexpr (C.block_scales()) w_scale = w_scales.at(k, tile, following, more);
-      hopper::mbar_wait(shared.full(ring.slot), ring.phase);
-      issue_k_block<C>(part, shared, share, ring.slot);
-      StageScales<C> scales;
+    StageScales<C> scales;
+    int slot;
+
+    __device__ __forceinline__ void start(const GemmShared<C>& shared, WarpgroupShare<C> share,
+                                          RingPlace<C.stages>& ring, float w_scale) {
+      slot = ring.slot;
+      hopper::mbar_wait(shared.full(slot), ring.phase);
+      issue_k_block<C>(part, shared, share, slot);
       if constexpr (C.block_scales())
-        scales.load(shared.token_scales(ring.slot) + share.first_token(), w_scale);
-      hopper::wgmma_wait<0>(part);
-      hopper::warp_sync();  // all lanes have read their scales
-      if (lane_id() == 0) hopper::mbar_arrive(shared.empty(ring.slot));
+        scales.load(shared.token_scales(slot) + share.first_token(), w_scale);
       ring.advance();
+    }
+    /// Waits until all but the `Left` last k-blocks are multiplied, gives the stage back, promotes.
+    template <int Left>
+    __device__ __forceinline__ void finish(float (&acc)[R], const GemmShared<C>& shared) {
+      hopper::wgmma_wait<Left>(part);
+      hopper::warp_sync();  // all lanes have read their scales
+      if (lane_id() == 0) hopper::mbar_arrive(shared.empty(slot));
 #pragma unroll
       for (int i = 0; i < R; ++i) {
         if constexpr (C.block_scales())
@@ -100,7 +100,71 @@ MOE_KERNEL_NAMESPACE {
           acc[i] = hopper::add_rn(acc[i], part[i]);
       }
     }
-  }
+  };
+
+  /// Steps 2 and 3 for the k-blocks of a tile.
+  template <GemmConfig C>
+  class Accumulator {
+   public:
+    static constexpr int R = C.wgmma_n() / 2;
+
+    __device__ __forceinline__ Accumulator(const GemmShared<C>& shared, WarpgroupShare<C> share,
+                                           WeightScales w_scales, int k_blocks)
+        : shared_(shared), share_(share), w_scales_(w_scales), k_blocks_(k_blocks) {}
+
+    /// Before the first tile.
+    __device__ __forceinline__ void prefetch(const Tile& tile) {
+      if constexpr (C.block_scales()) w_scales_.prefetch(tile, 0);
+    }
+    /// acc = the tile's sums; `following` is the tile after it, `more` whether there is one.
+    __device__ __forceinline__ void run(float (&acc)[R], const Tile& tile, const Tile& following, bool more) {
+#pragma unroll
+      for (int i = 0; i < R; ++i) acc[i] = 0.0f;
+      const auto start = [&](KBlock<C>& block, int k) {
+        float w_scale = 1.0f;
+        if constexpr (C.block_scales()) w_scale = w_scales_.at(k, tile, following, more);
+        block.start(shared_, share_, ring_, w_scale);
+      };
+      KBlock<C> even;
+      if (kOverlaps && k_blocks_ >= kLongChain) {
+        KBlock<C> odd;
+        int k = 1;
+        start(even, 0);
+#pragma unroll 1
+        for (; k + 1 < k_blocks_; k += 2) {
+          start(odd, k);
+          even.template finish<1>(acc, shared_);
+          start(even, k + 1);
+          odd.template finish<1>(acc, shared_);
+        }
+        if (k < k_blocks_) {
+          start(odd, k);
+          even.template finish<1>(acc, shared_);
+          odd.template finish<0>(acc, shared_);
+        } else {
+          even.template finish<0>(acc, shared_);
+        }
+        return;
+      }
+#pragma unroll 1
+      for (int k = 0; k < k_blocks_; ++k) {
+        start(even, k);
+        even.template finish<0>(acc, shared_);
+      }
+    }
+
+   private:
+    /// A second k-block in flight hides the promotion. Measured on an H200: up to 20 % less time at K = 7168 and few
+    /// tokens where a thread has few scales; more time at K = 256 and where it has many.
+    static constexpr bool kOverlaps = StageScales<C>::kCount <= 4 && C.wgmma_n() <= 64;
+    static constexpr int kLongChain = 8;
+
+    GemmShared<C> shared_;
+    WarpgroupShare<C> share_;
+    WeightScales w_scales_;
+    RingPlace<C.stages> ring_;
+    int k_blocks_;
+  };
 
   /// Step 4, 64 values along N at a time, so that a patch is never larger than 64 x 64.
   template <GemmConfig C>
@@ -156,17 +220,16 @@ MOE_KERNEL_NAMESPACE {
     const WarpgroupShare<C> share{int(threadIdx.x) / 128};
     const int k_blocks = ceil_div(p.k, C.block_k);
     const bool wide = wide_rows(p);
-    WeightScales w_scales(p, panels, k_blocks);
-    RingPlace<C.stages> ring;
+    Accumulator<C> accumulator(shared, share, WeightScales(p, panels, k_blocks), k_blocks);
     Tile tile, following;
     bool have = walk.next(tile);
-    if (C.block_scales() && have) w_scales.prefetch(tile, 0);
+    if (have) accumulator.prefetch(tile);
     while (have) {
       const bool more = walk.next(following);
       Epilogue<C> epilogue;
       epilogue.load(p, tile, share);
       float acc[C.wgmma_n() / 2];
-      accumulate<C>(acc, shared, share, ring, k_blocks, w_scales, tile, following, more);
+      accumulator.run(acc, tile, following, more);
       epilogue.store(acc, p, tile, share, shared.patch(share.group), wide);
       tile = following;
       have = more;
