@@ -1,0 +1,18 @@
+# moe_emulated_objects(NAME SOURCES...) compiles kernels for the emulated SM: an object library whose loads and stores
+# call the hooks of device/emulator/global_access.cpp. Link NAME into a program together with moe_device.
+
+option(MOE_EMULATOR "build the emulated SM (off where the compiler's own thread sanitizer is used)" ON)
+
+function(moe_emulated_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    set(hooks -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-atomics=0 -fno-vectorize -fno-slp-vectorize)
+  else()
+    set(hooks --param tsan-instrument-func-entry-exit=0 -fno-tree-vectorize)
+  endif()
+  # -O2 in every preset: the stacks of fibers are small; relative file names so that reports name the tree's files
+  target_compile_options(${name} PRIVATE -O2 -g -fsanitize=thread ${hooks} -fno-threadsafe-statics -ffp-contract=off
+    -fno-exceptions -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=
+    -ffile-prefix-map=${CMAKE_BINARY_DIR}=. -Wall -Wextra -Wno-unused-parameter -Wno-unknown-pragmas)
+endfunction()

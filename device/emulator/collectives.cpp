@@ -1,0 +1,252 @@
+// Instructions that a whole warp or several warps execute together: shuffles, ballot, elect, mma.sync,
+// convergence, CTA and named barriers. Only warp_sync, barriers and the wgmma wait order memory; the others
+// order execution.
+#include <cstring>
+
+#include "device/emulator/engine.hpp"
+#include "device/hopper/emulated.hpp"
+
+namespace moe::device::emulator {
+namespace {
+
+void check_same_point(Cta& c, const WarpState& w, int warp, WarpPoint point, Pc pc) {
+  if (w.arrived && (w.point != point || w.pc != pc))
+    report(c, "warp-divergence", pc, "lanes of warp ", warp,
+           " are at different warp-wide instructions: ", name(point), " and, at ", At{w.pc}, ", ",
+           name(w.point));
+}
+
+/// Warp-wide exchange without memory order: all lanes arrive, the last one calls finish(), all leave.
+template <class Finish>
+void exchange(Cta& c, WarpPoint point, Pc pc, Finish finish) {
+  Thread& t = *c.running;
+  WarpState& w = c.warps[std::size_t(t.warp)];
+  const std::uint32_t generation = w.generation;
+  if (arrive_at_warp(c, point, pc, false)) {
+    finish(w);
+    release_warp(c, w, t.warp, false);
+    wake(c, Blocked::warp, std::uint32_t(t.warp), t.warp * 32, t.warp * 32 + 32);
+  }
+  wait_for_warp(c, generation, Blocked::warp, std::uint32_t(t.warp), pc);
+}
+
+/// Fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type").
+void run_mma(Cta& c, WarpState& w) {
+  std::uint16_t a[16 * 16], b[8 * 16];
+  float in[16 * 8], out[16 * 8];
+  for (int lane = 0; lane < 32; ++lane) {
+    const WarpState::Fragment& f = w.fragments[std::size_t(lane)];
+    const int g = lane / 4, t = lane % 4;
+    for (int r = 0; r < 4; ++r) std::memcpy(a + (g + 8 * (r & 1)) * 16 + 2 * t + 8 * (r >> 1), &f.a[r], 4);
+    for (int r = 0; r < 2; ++r) std::memcpy(b + g * 16 + 2 * t + 8 * r, &f.b[r], 4);
+    for (int r = 0; r < 2; ++r) std::memcpy(in + (g + 8 * r) * 8 + 2 * t, f.d + 2 * r, 8);
+  }
+  c.options->arithmetic.mma_f16(a, b, in, out);
+  for (int lane = 0; lane < 32; ++lane)
+    for (int r = 0; r < 2; ++r)
+      std::memcpy(w.fragments[std::size_t(lane)].d + 2 * r, out + (lane / 4 + 8 * r) * 8 + 2 * (lane % 4), 8);
+  ++c.counts.mma;
+}
+
+/// Those who wait acquire here and not when they run again: by then the barrier may have served others.
+void open_barrier(Cta& c, NamedBarrier& b, int id) {
+  const SnapshotRef released = c.check ? b.gathering.publish(c.snapshots, false) : SnapshotRef();
+  acquire(c, *c.running, released);
+  for (Thread& t : c.threads)
+    if (t.blocked == Blocked::named_barrier && t.object == std::uint32_t(id)) acquire(c, t, released);
+  wake(c, Blocked::named_barrier, std::uint32_t(id), 0, c.thread_count);
+}
+
+void barrier(Cta& c, int id, int count, Pc pc) {
+  maybe_yield(c);
+  if (id < 0 || id > 15 || count <= 0 || count % 32) {
+    report(c, "named-barrier", pc, "bar.sync ", id, ", ", count,
+           ": the id must be 0..15 and the count a positive multiple of 32");
+    stop(c);
+  }
+  NamedBarrier& b = c.barriers[std::size_t(id)];
+  if (b.arrived && b.count != count)
+    report(c, "named-barrier", pc, "barrier ", id, " is entered with count ", count, " here and with count ",
+           b.count, " at ", At{b.pc});
+  if (!b.arrived) {
+    b.count = count;
+    b.pc = pc;
+  }
+  Thread& t = *c.running;
+  release(c, t, b.gathering);
+  const std::uint32_t generation = b.generation;
+  if (++b.arrived == b.count) {
+    b.arrived = 0;
+    ++b.generation;
+    open_barrier(c, b, id);
+  }
+  while (c.barriers[std::size_t(id)].generation == generation)
+    block(c, Blocked::named_barrier, std::uint32_t(id), std::uint32_t(count), pc);
+  maybe_yield(c);
+}
+
+}  // namespace
+
+std::string_view name(WarpPoint point) {
+  static constexpr std::string_view kNames[] = {
+      "nothing", "warp_sync", "elect_one",   "setmaxnreg.inc",     "setmaxnreg.dec",  "shuffle",
+      "ballot",  "mma.sync",  "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"};
+  return kNames[std::size_t(point)];
+}
+
+bool arrive_at_warp(Cta& c, WarpPoint point, Pc pc, bool orders_memory) {
+  Thread& t = *c.running;
+  WarpState& w = c.warps[std::size_t(t.warp)];
+  check_same_point(c, w, t.warp, point, pc);
+  if (!w.arrived) {
+    w.point = point;
+    w.pc = pc;
+    w.argument = 0;
+  }
+  if (orders_memory) release(c, t, w.gathering);
+  if (++w.arrived < 32) return false;
+  for (int lane = 0; lane < 32; ++lane)
+    if (c.threads[std::size_t(t.warp * 32 + lane)].converged != w.passed.size())
+      report(c, "warp-divergence", pc, "lanes of warp ", t.warp,
+             " have executed different numbers of wgmma.fence and "
+             "wgmma.commit_group since they last converged");
+  return true;
+}
+
+void release_warp(Cta& c, WarpState& w, int warp, bool orders_memory) {
+  w.arrived = 0;
+  ++w.generation;
+  if (orders_memory && c.check) w.released = w.gathering.publish(c.snapshots, false);
+  if (w.passed.empty()) return;
+  w.passed.clear();
+  for (int lane = 0; lane < 32; ++lane) c.threads[std::size_t(warp * 32 + lane)].converged = 0;
+}
+
+void wait_for_warp(Cta& c, std::uint32_t generation, Blocked why, std::uint32_t object, Pc pc) {
+  const int warp = c.running->warp;
+  while (c.warps[std::size_t(warp)].generation == generation) block(c, why, object, 0, pc);
+}
+
+void pass_warp_point(Cta& c, WarpPoint point, Pc pc) {
+  Thread& t = *c.running;
+  WarpState& w = c.warps[std::size_t(t.warp)];
+  if (t.converged == w.passed.size())
+    w.passed.push_back({point, pc});
+  else if (const WarpState::Passed& p = w.passed[t.converged]; p.point != point || p.pc != pc)
+    report(c, "warp-divergence", pc, Who{t.id}, " executes ", name(point),
+           " where other lanes of its warp execute ", name(p.point), " at ", At{p.pc});
+  ++t.converged;
+}
+
+}  // namespace moe::device::emulator
+
+namespace moe::hopper::engine {
+using namespace moe::device::emulator;
+
+Index thread_index() noexcept { return {unsigned(current->running->id), 0, 0}; }
+Index cta_index() noexcept { return {current->index, 0, 0}; }
+Index cta_size() noexcept { return {current->launch->block, 1, 1}; }
+Index grid_size() noexcept { return {current->launch->grid, 1, 1}; }
+std::uint8_t* dynamic_smem() noexcept { return current->shared; }
+
+void named_barrier(int id, int threads) { barrier(*current, id, threads, MOE_CALLER()); }
+void cta_sync() { barrier(*current, 0, current->thread_count, MOE_CALLER()); }
+
+void warp_op(WarpOp op) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  maybe_yield(c);
+  if (op != WarpOp::sync) {
+    const WarpPoint point =
+        op == WarpOp::setmaxnreg_inc ? WarpPoint::setmaxnreg_inc : WarpPoint::setmaxnreg_dec;
+    return exchange(c, point, pc, [](WarpState&) {});
+  }
+  Thread& t = *c.running;
+  WarpState& w = c.warps[std::size_t(t.warp)];
+  const std::uint32_t generation = w.generation;
+  if (arrive_at_warp(c, WarpPoint::sync, pc, true)) {
+    release_warp(c, w, t.warp, true);
+    wake(c, Blocked::warp, std::uint32_t(t.warp), t.warp * 32, t.warp * 32 + 32);
+  }
+  wait_for_warp(c, generation, Blocked::warp, std::uint32_t(t.warp), pc);
+  acquire(c, t, w.released);
+}
+
+bool elect_one() {
+  Cta& c = *current;
+  exchange(c, WarpPoint::elect, MOE_CALLER(), [](WarpState&) {});
+  return c.running->lane == c.elected;
+}
+
+std::uint32_t shfl(std::uint32_t value, int lane_or_mask, bool exclusive_or) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  const auto lane = std::size_t(c.running->lane);
+  WarpState& w = c.warps[std::size_t(c.running->warp)];
+  w.in[lane] = value;
+  w.source[lane] = (exclusive_or ? int(lane) ^ lane_or_mask : lane_or_mask) & 31;
+  exchange(c, WarpPoint::shuffle, pc, [](WarpState& all) {
+    for (std::size_t i = 0; i < 32; ++i) all.out[i] = all.in[std::size_t(all.source[i])];
+  });
+  return w.out[lane];
+}
+
+std::uint32_t ballot(bool predicate) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  const auto lane = std::size_t(c.running->lane);
+  WarpState& w = c.warps[std::size_t(c.running->warp)];
+  w.in[lane] = predicate;
+  exchange(c, WarpPoint::ballot, pc, [](WarpState& all) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < 32; ++i) bits |= all.in[i] << i;
+    all.out.fill(bits);
+  });
+  return w.out[lane];
+}
+
+void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  WarpState::Fragment& f = c.warps[std::size_t(c.running->warp)].fragments[std::size_t(c.running->lane)];
+  f.d = d;
+  std::memcpy(f.a, a, sizeof f.a);
+  std::memcpy(f.b, b, sizeof f.b);
+  exchange(c, WarpPoint::mma, pc, [&c](WarpState& w) { run_mma(c, w); });
+}
+
+void ld_volatile(const void* p, void* value) {  // always a place to switch: the value may come from elsewhere
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  yield(c);
+  const auto a = reinterpret_cast<std::uintptr_t>(p);
+  if (a % 16) {
+    report(c, "misaligned-access", pc, "16-byte load at an address that is ", std::uint64_t(a % 16),
+           " modulo 16");
+    stop(c);
+  }
+  global_access(c, a, 16, Access::atomic, pc, "polling load");
+  std::memcpy(value, p, 16);
+}
+
+void atomic_add(void* p, std::uint32_t value) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  maybe_yield(c);
+  global_access(c, reinterpret_cast<std::uintptr_t>(p), 4, Access::atomic, pc, "atomic add");
+  __atomic_fetch_add(static_cast<std::uint32_t*>(p), value, __ATOMIC_RELAXED);
+}
+
+void atomic_max(void* p, std::uint32_t value) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  maybe_yield(c);
+  global_access(c, reinterpret_cast<std::uintptr_t>(p), 4, Access::atomic, pc, "atomic max");
+  auto* target = static_cast<std::uint32_t*>(p);
+  std::uint32_t old = __atomic_load_n(target, __ATOMIC_RELAXED);
+  while (old < value &&
+         !__atomic_compare_exchange_n(target, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+
+}  // namespace moe::hopper::engine

@@ -1,0 +1,252 @@
+// What is the state of one CTA while it runs? Threads, shared memory with its shadow, mbarriers, copies in
+// flight, warpgroups, barriers. One object per host thread, behind the one thread-local pointer `current`;
+// internal to the emulator. Functions that work on it are declared beside what they do (engine.hpp).
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/emulator/emulator.hpp"
+#include "device/emulator/fiber.hpp"
+#include "device/emulator/independence.hpp"
+#include "device/emulator/knowledge.hpp"
+#include "device/hopper/tensor_map.hpp"
+#include "fixtures/problem/sm90.hpp"
+
+namespace moe::device::emulator {
+
+using Pc = std::uint32_t;  // code address minus the load bias of the program
+
+inline constexpr int kMaxMbarriers = 64, kMaxWarps = 32, kMaxWarpgroups = 8, kReaderSlots = 4;
+inline constexpr std::size_t kWindowBytes = std::size_t(1)
+                                            << 20;  // shared memory lies inside, with room on both sides
+inline constexpr std::uint32_t kGranule = 16;       // bytes of shared memory that share a shadow entry
+
+struct Random {
+  std::uint64_t state = 0;
+  std::uint64_t next() {  // SplitMix64
+    std::uint64_t z = state += 0x9E3779B97F4A7C15ull;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  std::uint32_t below(std::uint32_t n) { return std::uint32_t(((next() >> 32) * n) >> 32); }
+};
+
+/// A report whose code addresses are still numbers between \1 and \2.
+struct RawReport {
+  const char* check;
+  Pc pc;
+  std::string text;
+};
+
+// ---- shadow of shared memory
+struct Granule {
+  std::uint32_t tma_phase, tma_pc;  // last asynchronous write: phase of its mbarrier, where it was issued
+  std::uint32_t wgmma[kReaderSlots], wgmma_pc;  // last wgmma of each warpgroup slot that reads it
+  std::uint32_t bulk_store;                     // last bulk store that reads it, number + 1
+  std::uint16_t initialised;                    // a bit a byte
+  std::uint8_t tma_bar, in_flight;              // mbarrier number + 1; bytes not landed yet
+  std::uint8_t holds_mbarrier, cells_used;
+};
+struct Cell {  // 4 bytes of shared memory, ordinary accesses
+  Clock write_clock, read_clock;
+  Pc write_pc, read_pc;
+  std::uint16_t writer, reader, readers;  // readers: number of a read set, 0 = only `reader`
+  std::uint8_t write_bytes, read_bytes;   // a bit a byte
+};
+/// Who may still read a granule: a warpgroup slot with its wgmma's number, or a bulk store.
+struct AsyncReader {
+  int slot = -1;
+  std::uint32_t wgmma = 0, bulk_store = 0;
+};
+
+// ---- threads and what they wait for
+enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, bulk, done };
+
+struct Accumulators {  // a d[R] of a thread's wgmmas, on its stack
+  std::uintptr_t lo, hi;
+  std::uint32_t last_issue;
+  Pc touched;  // access since the last fence, 0 = none
+  bool fenced;
+};
+
+struct Thread {
+  Fiber fiber;
+  int id = 0, warp = 0, lane = 0, group = 0;  // group: warpgroup
+  Blocked blocked = Blocked::no;
+  std::uint32_t object = 0, argument = 0;  // what it is blocked on
+  Pc pc = 0;
+  std::uintptr_t stack_bottom = 0;
+  Knowledge knows;
+  std::array<Accumulators, 8> accumulators{};
+  int accumulator_count = 0;
+  std::uint32_t issued = 0, waited = 0;  // wgmmas
+  std::vector<std::uint32_t> wgmma_groups, bulk_stores, bulk_groups;
+  std::uint32_t converged = 0;  // warp-wide instructions executed since the warp last waited
+};
+
+// ---- asynchronous engines
+struct Mbarrier {
+  std::uint32_t offset = 0, count = 0, phase = 0;
+  int pending = 0;  // arrivals that the phase still lacks
+  std::int64_t bytes_due = 0, expected = 0, issued = 0;
+  int copies_in_flight = 0;
+  Pc last_copy_pc = 0, init_pc = 0;
+  int init_thread = 0;
+  Clock init_clock = 0;
+  bool fenced = false;
+  Gathering released;
+  SnapshotRef acquired;
+};
+struct Copy {  // TMA box or bulk load in flight
+  bool tensor = false;
+  hopper::EmulatedTensorMap map{};
+  const std::uint8_t* source = nullptr;
+  int x = 0, y = 0, bar = 0;
+  std::uint32_t target = 0, rows = 0, row_bytes = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> pieces;  // rows that have not landed
+};
+struct BulkStore {
+  Pc pc = 0;
+  int thread = 0;
+  std::uint32_t source = 0, bytes = 0;
+  std::uint8_t* target = nullptr;
+  bool done = false;
+  Clock waited = 0;  // the thread's clock when its wait saw the end
+};
+struct WgmmaOp {
+  std::uint64_t desc_a = 0, desc_b = 0;
+  int n = 0, arrived = 0;
+  bool scale_d = false;
+  Pc pc = 0;
+  std::array<float*, 128> d{};
+};
+struct Warpgroup {
+  std::vector<WgmmaOp> ops;  // ops[i] has number first + i + 1
+  std::uint32_t first = 0, formed = 0, done = 0;
+  int slot = -1;
+  std::uint32_t knowledge_version = 0;  // changes with the knowledge of any of its threads
+  std::uint32_t minimum_version = ~0u;
+  std::vector<Clock> seen_by_all, fenced_by_all;
+  WgmmaOp& op(std::uint32_t number) { return ops[number - first - 1]; }
+};
+struct WgmmaSlabs {  // operands of one instruction: too large for a fiber's stack
+  alignas(64) std::uint8_t a[64 * 32], b[256 * 32];
+  alignas(64) float d[64 * 256];
+};
+struct NamedBarrier {
+  int arrived = 0, count = 0;
+  std::uint32_t generation = 0;
+  Pc pc = 0;
+  Gathering gathering;
+};
+enum class WarpPoint : std::uint8_t {
+  none,
+  sync,
+  elect,
+  setmaxnreg_inc,
+  setmaxnreg_dec,
+  shuffle,
+  ballot,
+  mma,
+  fence,
+  commit,
+  wait
+};
+struct WarpState {
+  int arrived = 0;
+  WarpPoint point = WarpPoint::none;
+  std::uint32_t generation = 0, argument = 0;
+  Pc pc = 0;
+  Gathering gathering;
+  SnapshotRef released;
+  std::array<std::uint32_t, 32> in{}, out{};
+  std::array<int, 32> source{};
+  struct Fragment {
+    float* d;
+    std::uint32_t a[4], b[2];
+  };
+  std::array<Fragment, 32> fragments{};
+  struct Passed {
+    WarpPoint point;
+    Pc pc;
+  };
+  std::vector<Passed> passed;  // warp-wide instructions that do not wait, since the warp last waited
+};
+
+struct CachedRegion {
+  std::uintptr_t lo = 0, hi = 0;
+  const Region* region = nullptr;
+  bool logged = false;  // accesses go to the cross-CTA log
+};
+
+struct CtaCounts {
+  std::int64_t ctas = 0, mma = 0, load_bytes = 0, store_bytes = 0, loads = 0;
+  std::array<std::int64_t, 33> wgmma{};  // by N / 8
+};
+
+class Cta {
+ public:
+  Cta() = default;
+  ~Cta();
+  Cta(const Cta&) = delete;
+  Cta& operator=(const Cta&) = delete;
+
+  // the launch
+  const Launch* launch = nullptr;
+  const Options* options = nullptr;
+  const GlobalMemory* memory = nullptr;
+  bool check = false, log_accesses = false;  // log: for the check across CTAs
+  int preempt = 0;
+  unsigned index = 0;  // CTA number
+  // what happened
+  std::vector<RawReport> reports;
+  bool stopped = false, deadlock = false;
+  std::uint64_t switches = 0, accesses = 0;
+  CtaCounts counts;
+  AccessLog log;
+  // scheduling
+  Random random;
+  Fiber scheduler;
+  Thread* running = nullptr;
+  int thread_count = 0, alive = 0;
+  std::vector<Thread> threads;
+  std::array<std::uint32_t, kMaxWarps> runnable{};  // lanes
+  std::uint32_t runnable_warps = 0;
+  std::array<std::uint32_t, kMaxWarps + 3> priority{};
+  std::uint64_t next_change = 0;
+  int elected = 0;
+  // memory
+  std::uint8_t* window = nullptr;
+  std::uint8_t* shared = nullptr;  // base of dynamic shared memory, inside the window
+  std::uint32_t shared_bytes = 0;
+  CachedRegion cached;  // of the last global access
+  std::vector<Granule> granules;
+  std::vector<Cell> cells;
+  std::vector<std::vector<Clock>> read_sets;
+  std::vector<std::uint16_t> free_read_sets;
+  SnapshotPool snapshots;
+  // engines
+  std::vector<Mbarrier> mbarriers;
+  std::vector<Copy> copies;
+  std::vector<BulkStore> bulk_stores;
+  std::vector<std::uint32_t> bulk_queue;
+  std::vector<Warpgroup> groups;
+  int reader_slots = 0;
+  std::array<NamedBarrier, 16> barriers;
+  std::vector<WarpState> warps;
+  StackPool stacks;
+  WgmmaSlabs slabs;
+
+  int mbarrier_component(int bar) const { return thread_count + bar; }
+  int group_component(int group) const { return thread_count + kMaxMbarriers + group; }
+  bool lands_at_once() const { return options->mode == Mode::deterministic || options->mode == Mode::eager; }
+};
+
+/// The CTA whose fibers run on this host thread; null outside of a launch.
+extern thread_local constinit Cta* current;
+
+}  // namespace moe::device::emulator

@@ -1,0 +1,227 @@
+// Launches: resets a CTA object per CTA, runs CTAs on several host threads, merges results in CTA order.
+#include "device/emulator/emulator.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "device/emulator/engine.hpp"
+#include "device/emulator/symbolise.hpp"
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/sm90.hpp"
+
+namespace moe::device::emulator {
+
+struct Emulator::Pool {
+  std::vector<std::unique_ptr<Cta>> ctas;  // one per host thread
+  Symboliser symboliser;
+};
+
+namespace {
+
+struct CtaResult {
+  std::vector<RawReport> reports;
+  CtaCounts counts;
+  std::uint64_t switches = 0, accesses = 0;
+  bool stopped = false, deadlock = false;
+};
+
+/// What may fail for want of memory is done before host threads start.
+void map_memory(Cta& c, const Launch& launch) {
+  c.stacks.grow(int(launch.block));
+  if (c.window) return;
+  void* p = mmap(nullptr, kWindowBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw MachineFailure("emulated SM: no memory for the shared window");
+  c.window = static_cast<std::uint8_t*>(p);
+  c.shared = c.window + kWindowBytes / 4;  // page-aligned, and far from both ends
+}
+
+/// Everything of the last CTA is gone before the snapshots are.
+void drop_state(Cta& c) {
+  c.threads.clear();
+  c.mbarriers.clear();
+  c.copies.clear();
+  c.bulk_stores.clear();
+  c.bulk_queue.clear();
+  c.groups.clear();
+  c.warps.clear();
+  for (NamedBarrier& b : c.barriers) {
+    b.gathering.clear();
+    b.arrived = b.count = 0;
+    b.generation = 0;
+  }
+}
+
+void reset(Cta& c, const Launch& launch, const Options& options, unsigned index) {
+  drop_state(c);
+  c.launch = &launch;
+  c.options = &options;
+  c.check = options.check;
+  c.log_accesses = options.check && !options.communicating && launch.grid > 1;
+  c.preempt = options.preempt;
+  c.index = index;
+  c.reports.clear();
+  c.stopped = c.deadlock = false;
+  c.switches = c.accesses = 0;
+  c.counts = CtaCounts{};
+  c.counts.ctas = 1;
+  c.log.clear();
+  c.cached = CachedRegion{};
+  c.thread_count = int(launch.block);
+  if (c.check) c.snapshots.reset(c.thread_count + kMaxMbarriers + kMaxWarpgroups);
+  reset_shared(c);
+  c.groups.resize(std::size_t((c.thread_count + 127) / 128));
+  c.warps.resize(std::size_t(c.thread_count / 32));
+  c.reader_slots = 0;
+  c.random.state = (options.seed + 1) * 0x9E3779B97F4A7C15ull + index * 0xD1B54A32D192ED03ull;
+  c.elected = options.mode == Mode::deterministic ? 0 : int(c.random.below(32));
+  for (std::uint32_t& p : c.priority) p = 1 + c.random.below(1000);
+  c.next_change = 1 + c.random.below(2000);
+}
+
+void check_launch(const Launch& l) {
+  const auto bad = [](const std::string& what) { throw BadInput("emulated launch: " + what); };
+  if (!l.run) bad("no kernel");
+  if (l.grid == 0) bad("a grid of 0 CTAs");
+  if (l.block == 0 || l.block % 32 || l.block > unsigned(sm90::kMaxThreadsPerCta))
+    bad("a block of " + std::to_string(l.block) + " threads; a multiple of 32 up to 1024 is legal");
+}
+
+/// CTAs in order, shared by the host threads; none is begun behind one that could not finish.
+class Queue {
+ public:
+  Queue(unsigned grid, bool descending) : grid_(grid), descending_(descending), failed_(grid) {}
+  bool take(unsigned& cta) {
+    const unsigned i = next_.fetch_add(1);
+    if (i >= grid_ || i > failed_.load()) return false;
+    cta = descending_ ? grid_ - 1 - i : i;
+    return true;
+  }
+  void fail(unsigned cta) {
+    const unsigned i = descending_ ? grid_ - 1 - cta : cta;
+    unsigned seen = failed_.load();
+    while (i < seen && !failed_.compare_exchange_weak(seen, i)) {
+    }
+  }
+  unsigned first_failed() const { return failed_.load(); }
+
+ private:
+  unsigned grid_;
+  bool descending_;
+  std::atomic<unsigned> next_{0}, failed_;
+};
+
+void merge(LaunchResult& all, std::vector<RawReport>& reports, CtaResult& one, std::size_t limit) {
+  for (RawReport& r : one.reports) {
+    const bool known = std::any_of(reports.begin(), reports.end(), [&](const RawReport& o) {
+      return o.pc == r.pc && std::string_view(o.check) == r.check;
+    });
+    if (!known && reports.size() < limit) reports.push_back(std::move(r));
+  }
+  all.counts.ctas += one.counts.ctas;
+  all.counts.mma += one.counts.mma;
+  all.counts.tma_load_bytes += one.counts.load_bytes;
+  all.counts.tma_store_bytes += one.counts.store_bytes;
+  all.counts.tma_loads += one.counts.loads;
+  for (std::size_t i = 0; i < one.counts.wgmma.size(); ++i)
+    if (one.counts.wgmma[i]) all.counts.wgmma[int(i) * 8] += one.counts.wgmma[i];
+  all.switches += one.switches;
+  all.accesses += one.accesses;
+  all.deadlock |= one.deadlock;
+  all.finished &= !one.stopped;
+}
+
+const char* did(Access a) {
+  return a == Access::read ? "reads" : a == Access::write ? "writes" : "updates atomically";
+}
+
+void report_conflicts(std::vector<RawReport>& reports, const std::vector<AccessLog>& logs,
+                      const GlobalMemory& memory, std::size_t limit) {
+  for (const Conflict& k : find_conflicts(logs, 3)) {
+    if (reports.size() >= limit) return;
+    const Region* r = memory.find(k.byte);
+    reports.push_back(
+        {"cta-race", k.pc_b,
+         say("CTA ", k.cta_b, " ", did(k.kind_b), " byte ", std::uint64_t(r ? k.byte - r->lo : 0), " of '",
+             r ? std::string_view(r->name) : "?", "', which CTA ", k.cta_a, " ", did(k.kind_a), " at ",
+             At{k.pc_a}, "; nothing orders CTAs of one launch")});
+  }
+}
+
+}  // namespace
+
+Options Options::adversarial(std::uint64_t seed, const MmaStep& arithmetic) {
+  static constexpr Mode kModes[] = {Mode::random, Mode::pct, Mode::lazy, Mode::eager, Mode::pct};
+  Options o;
+  o.seed = seed;
+  o.arithmetic = arithmetic;
+  o.mode = kModes[seed % 5];
+  o.preempt = seed % 5 == 4 ? 0 : 2 + int(seed % 7);
+  o.poison = seed % 2 ? 0xFF : std::uint8_t(seed * 37);
+  return o;
+}
+
+Cta::~Cta() {
+  drop_state(*this);
+  if (window) munmap(window, kWindowBytes);
+}
+
+Emulator::Emulator(GlobalMemory& memory) : memory_(memory), pool_(std::make_unique<Pool>()) {}
+Emulator::~Emulator() = default;
+
+LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
+  check_launch(launch);
+  LaunchResult all;
+  if (launch.shared_bytes > std::size_t(sm90::kSharedBytesPerCta)) {
+    all.finished = false;
+    all.reports.push_back(
+        {"smem-size", "launch",
+         say("the kernel asks for ", std::uint64_t(launch.shared_bytes),
+             " bytes of dynamic shared memory; the limit is ", sm90::kSharedBytesPerCta, " (227 KB)")});
+    return all;
+  }
+  const unsigned workers =
+      options.communicating ? 1 : std::min<unsigned>(unsigned(std::max(options.threads, 1)), launch.grid);
+  while (pool_->ctas.size() < workers) pool_->ctas.push_back(std::make_unique<Cta>());
+  for (unsigned w = 0; w < workers; ++w) map_memory(*pool_->ctas[w], launch);
+
+  std::vector<CtaResult> results(launch.grid);
+  std::vector<AccessLog> logs(launch.grid);
+  Queue queue(launch.grid, options.descending);
+  const auto work = [&](Cta& c) {
+    current = &c;
+    c.memory = &memory_;
+    for (unsigned i; queue.take(i);) {
+      reset(c, launch, options, i);
+      run_cta(c);
+      if (c.stopped) queue.fail(i);
+      results[i] = {std::move(c.reports), c.counts, c.switches, c.accesses, c.stopped, c.deadlock};
+      logs[i] = std::move(c.log);
+    }
+    current = nullptr;
+  };
+  std::vector<std::thread> others;
+  for (unsigned w = 1; w < workers; ++w) others.emplace_back(work, std::ref(*pool_->ctas[w]));
+  work(*pool_->ctas[0]);
+  for (std::thread& t : others) t.join();
+
+  std::vector<RawReport> reports;
+  const auto limit = std::size_t(std::max(options.max_reports, 1));
+  for (unsigned i = 0; i < launch.grid && i <= queue.first_failed(); ++i)
+    merge(all, reports, results[options.descending ? launch.grid - 1 - i : i], limit);
+  if (queue.first_failed() == launch.grid) report_conflicts(reports, logs, memory_, limit);
+
+  std::vector<Pc> pcs;
+  for (const RawReport& r : reports) {
+    pcs.push_back(r.pc);
+    Symboliser::collect(r.text, pcs);
+  }
+  pool_->symboliser.prepare(pcs);
+  for (const RawReport& r : reports)
+    all.reports.push_back({r.check, pool_->symboliser.where(r.pc), pool_->symboliser.resolve(r.text)});
+  return all;
+}
+
+}  // namespace moe::device::emulator

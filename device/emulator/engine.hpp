@@ -1,0 +1,104 @@
+// Which parts of the emulated SM call each other? Internal declarations: reports, scheduling, checks of
+// accesses, completion of asynchronous work. The entry points that kernels call are declared in
+// device/hopper/emulated.hpp.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "device/emulator/cta.hpp"
+
+namespace moe::device::emulator {
+
+// ---- reports (report.cpp). Text is built only when the report is new.
+extern const std::uintptr_t load_bias;  // of the program: code addresses are kept relative to it
+inline Pc pc_of(const void* return_address) {
+  return Pc(reinterpret_cast<std::uintptr_t>(return_address) - load_bias);
+}
+#define MOE_CALLER() ::moe::device::emulator::pc_of(__builtin_return_address(0))
+
+struct At {  // prints as file:line
+  Pc pc;
+};
+struct Who {  // prints as thread 37 (warp 1 lane 5)
+  int thread;
+};
+void append(std::string& s, std::string_view text);
+void append(std::string& s, At at);
+void append(std::string& s, Who who);
+void append(std::string& s, std::int64_t number);
+inline void append(std::string& s, int number) { append(s, std::int64_t(number)); }
+inline void append(std::string& s, std::uint32_t number) { append(s, std::int64_t(number)); }
+inline void append(std::string& s, std::uint64_t number) { append(s, std::int64_t(number)); }
+template <class... Parts>
+std::string say(const Parts&... parts) {
+  std::string s;
+  (append(s, parts), ...);
+  return s;
+}
+bool is_new_report(const Cta& c, const char* check, Pc pc);
+void add_report(Cta& c, const char* check, Pc pc, std::string text);
+/// Reports once per (check, code address). Does not return when the launch has enough reports.
+template <class... Parts>
+__attribute__((noinline, cold)) void report(Cta& c, const char* check, Pc pc, const Parts&... parts) {
+  if (is_new_report(c, check, pc)) add_report(c, check, pc, say(parts...));
+}
+
+// ---- scheduling (scheduler.cpp)
+void run_cta(Cta& c);
+/// Takes the running thread off until something wakes it; it must then look again at what it waited for.
+void block(Cta& c, Blocked why, std::uint32_t object, std::uint32_t argument, Pc pc);
+void wake(Cta& c, Blocked why, std::uint32_t object, int first_thread, int last_thread);
+void yield(Cta& c);
+inline void maybe_yield(Cta& c, std::uint32_t rarity = 1) {
+  if (c.preempt && c.random.below(std::uint32_t(c.preempt) * rarity) == 0) yield(c);
+}
+/// Ends the CTA; the running thread does not come back.
+[[noreturn]] void stop(Cta& c);
+
+// ---- knowledge of the running thread
+inline void tick(Cta& c, Thread& t) {  // what follows is not covered by what was released
+  ++t.knows.own;
+  ++c.groups[std::size_t(t.group)].knowledge_version;
+}
+inline void acquire(Cta& c, Thread& t, const SnapshotRef& released) {
+  if (!c.check) return;
+  t.knows.base = c.snapshots.join(t.knows.base, released);
+  ++c.groups[std::size_t(t.group)].knowledge_version;
+}
+inline void release(Cta& c, Thread& t, Gathering& into) {
+  if (c.check) into.add(c.snapshots, t.knows, t.id);
+  tick(c, t);
+}
+
+// ---- memory (shared_memory.cpp, global_access.cpp)
+/// Offset of p in dynamic shared memory; stops the CTA when [p, p + bytes) leaves it.
+std::uint32_t shared_offset(Cta& c, const void* p, std::uint32_t bytes, Pc pc, const char* what);
+void shared_access(Cta& c, std::uint32_t offset, std::uint32_t bytes, bool write, Pc pc);
+void async_read(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observer& seen, Pc pc,
+                const char* what, AsyncReader reader);
+void async_write(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observer& seen, Pc pc, int bar,
+                 std::uint32_t phase);
+/// Bounds, permission and the log of cross-CTA accesses; stops the CTA where the access itself would trap.
+void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, Pc pc, const char* what);
+void reset_shared(Cta& c);
+
+// ---- engines
+Mbarrier* find_mbarrier(Cta& c, const void* p, Pc pc, const char* what, int& index);
+void complete_phase_if_due(Cta& c, int bar);
+void copy_step(Cta& c, std::size_t i);       // one piece of copy i lands
+void bulk_step(Cta& c, std::size_t queued);  // one bulk store is done
+void run_wgmmas(Cta& c, int group, std::uint32_t upto);
+/// Lets warps whose wgmma wait is satisfied go on.
+void release_wgmma_waits(Cta& c, int group);
+
+// ---- warp-wide instructions (collectives.cpp)
+/// Registers the running lane; true for the lane that completes the warp.
+bool arrive_at_warp(Cta& c, WarpPoint point, Pc pc, bool orders_memory);
+void release_warp(Cta& c, WarpState& w, int warp, bool orders_memory);
+void wait_for_warp(Cta& c, std::uint32_t generation, Blocked why, std::uint32_t object, Pc pc);
+/// A warp-wide instruction that does not wait here: all lanes must pass the same ones in the same order.
+void pass_warp_point(Cta& c, WarpPoint point, Pc pc);
+std::string_view name(WarpPoint point);
+
+}  // namespace moe::device::emulator

@@ -1,0 +1,234 @@
+#include <map>
+
+#include "device/emulator/engine.hpp"
+
+namespace moe::device::emulator {
+namespace {
+
+void set_runnable(Cta& c, Thread& t) {
+  t.blocked = Blocked::no;
+  c.runnable[std::size_t(t.warp)] |= 1u << t.lane;
+  c.runnable_warps |= 1u << t.warp;
+}
+
+void clear_runnable(Cta& c, Thread& t) {
+  if (!(c.runnable[std::size_t(t.warp)] &= ~(1u << t.lane))) c.runnable_warps &= ~(1u << t.warp);
+}
+
+int nth_bit(std::uint32_t mask, std::uint32_t n) {
+  while (n--) mask &= mask - 1;
+  return __builtin_ctz(mask);
+}
+
+int random_bit(Cta& c, std::uint32_t mask) {
+  return nth_bit(mask, c.random.below(std::uint32_t(__builtin_popcount(mask))));
+}
+
+// ---- asynchronous work that may be done next
+enum Engine { kCopies, kWgmmas, kBulkStores };
+
+bool wgmma_pending(const Cta& c) {
+  for (const Warpgroup& g : c.groups)
+    if (g.done < g.formed) return true;
+  return false;
+}
+
+void async_step(Cta& c, Engine engine) {
+  if (engine == kCopies) return copy_step(c, c.random.below(std::uint32_t(c.copies.size())));
+  if (engine == kBulkStores) return bulk_step(c, c.random.below(std::uint32_t(c.bulk_queue.size())));
+  std::uint32_t pending = 0;
+  for (std::size_t g = 0; g < c.groups.size(); ++g)
+    if (c.groups[g].done < c.groups[g].formed) pending |= 1u << g;
+  const int group = random_bit(c, pending);
+  run_wgmmas(c, group, c.groups[std::size_t(group)].done + 1);
+}
+
+/// Bits of the engines that have something to do.
+std::uint32_t pending_engines(const Cta& c) {
+  return (c.copies.empty() ? 0u : 1u << kCopies) | (wgmma_pending(c) ? 1u << kWgmmas : 0u) |
+         (c.bulk_queue.empty() ? 0u : 1u << kBulkStores);
+}
+
+/// The engine of highest priority when it is above every runnable warp's, else -1.
+int preferred_engine(const Cta& c, std::uint32_t pending) {
+  std::uint32_t best_warp = 0, best = 0;
+  int engine = -1;
+  for (std::uint32_t w = c.runnable_warps; w; w &= w - 1)
+    best_warp = std::max(best_warp, c.priority[std::size_t(__builtin_ctz(w))]);
+  for (std::uint32_t e = pending; e; e &= e - 1) {
+    const std::uint32_t p = c.priority[std::size_t(kMaxWarps + __builtin_ctz(e))];
+    if (p > best) best = p, engine = __builtin_ctz(e);
+  }
+  return best > best_warp ? engine : -1;
+}
+
+/// -1: a thread runs next.
+int choose_engine(Cta& c, std::uint32_t pending) {
+  if (!pending) return -1;
+  if (!c.runnable_warps) return random_bit(c, pending);
+  if (c.options->mode == Mode::pct) return preferred_engine(c, pending);
+  if (c.options->mode == Mode::random && c.random.below(4) == 0) return random_bit(c, pending);
+  return -1;
+}
+
+Thread& choose_thread(Cta& c) {
+  int warp = __builtin_ctz(c.runnable_warps), lane = -1;
+  if (c.options->mode == Mode::pct) {
+    for (std::uint32_t w = c.runnable_warps; w; w &= w - 1) {
+      const int i = __builtin_ctz(w);
+      if (c.priority[std::size_t(i)] >= c.priority[std::size_t(warp)]) warp = i;
+    }
+  } else if (c.options->mode != Mode::deterministic) {
+    warp = random_bit(c, c.runnable_warps);
+    lane = random_bit(c, c.runnable[std::size_t(warp)]);
+  }
+  if (lane < 0) lane = __builtin_ctz(c.runnable[std::size_t(warp)]);
+  return c.threads[std::size_t(warp * 32 + lane)];
+}
+
+void resume(Cta& c, Thread& t) {
+  ++c.switches;
+  c.running = &t;
+  switch_fiber(c.scheduler, t.fiber, &t);
+  c.running = nullptr;
+}
+
+// ---- deadlock
+void describe_wait(const Cta& c, const Thread& t, std::string& s) {
+  if (t.blocked == Blocked::mbarrier) {
+    const Mbarrier& b = c.mbarriers[t.object];
+    s += say("parity ", t.argument, " of the mbarrier at shared offset ", b.offset, " (initialised at ",
+             At{b.init_pc}, ", count ", b.count, "); its phase ", b.phase, " lacks ", b.pending,
+             " arrival(s) and ", b.bytes_due, " byte(s), expect_tx announced ", b.expected, ", copies carry ",
+             b.issued);
+  } else if (t.blocked == Blocked::named_barrier) {
+    s += say("named barrier ", t.object, ": ", c.barriers[t.object].arrived, " of ",
+             c.barriers[t.object].count, " arrived");
+  } else if (t.blocked == Blocked::warp) {
+    s += say("a warp-wide ", name(c.warps[t.object].point), ": ", c.warps[t.object].arrived,
+             " of 32 lanes arrived");
+  } else if (t.blocked == Blocked::wgmma) {
+    const Warpgroup& g = c.groups[t.object];
+    s += "completion of wgmmas";
+    if (g.formed < g.first + g.ops.size()) {
+      const WgmmaOp& op = g.ops[g.formed - g.first];
+      s += say("; the one at ", At{op.pc}, " was executed by ", op.arrived, " of 128 threads");
+    }
+  } else {
+    s += "its bulk stores";
+  }
+}
+
+void report_deadlock(Cta& c) {
+  c.deadlock = c.stopped = true;
+  std::map<std::pair<Blocked, Pc>, std::vector<const Thread*>> waiting;
+  for (const Thread& t : c.threads)
+    if (t.blocked != Blocked::done) waiting[{t.blocked, t.pc}].push_back(&t);
+  std::string s = "deadlock of CTA " + std::to_string(c.index);
+  const char* separator = ": ";
+  for (const auto& [key, threads] : waiting) {
+    s += say(separator, std::uint64_t(threads.size()), " thread(s), first ", Who{threads[0]->id},
+             ", wait at ", At{key.second}, " for ");
+    describe_wait(c, *threads[0], s);
+    separator = "; ";
+  }
+  add_report(c, "deadlock", waiting.empty() ? 0 : waiting.begin()->first.second, std::move(s));
+}
+
+}  // namespace
+
+void wake(Cta& c, Blocked why, std::uint32_t object, int first, int last) {
+  for (int i = first; i < last; ++i) {
+    Thread& t = c.threads[std::size_t(i)];
+    if (t.blocked == why && t.object == object) set_runnable(c, t);
+  }
+}
+
+void yield(Cta& c) { switch_fiber(c.running->fiber, c.scheduler, nullptr); }
+
+void block(Cta& c, Blocked why, std::uint32_t object, std::uint32_t argument, Pc pc) {
+  Thread& t = *c.running;
+  t.blocked = why;
+  t.object = object;
+  t.argument = argument;
+  t.pc = pc;
+  clear_runnable(c, t);
+  yield(c);
+}
+
+void stop(Cta& c) {
+  c.stopped = true;
+  for (;;) yield(c);  // the scheduler does not resume a stopped CTA
+}
+
+/// First and last thing of a CUDA thread.
+void thread_main(boost::context::detail::transfer_t transfer) {
+  Cta& c = *current;
+  Thread& t = *static_cast<Thread*>(arrived(transfer, c.running->fiber));
+  c.launch->run(c.launch->params);
+  if (t.issued != t.waited)
+    report(c, "wgmma-unfinished", t.pc, Who{t.id},
+           " exits with a wgmma in flight (no wgmma.wait_group covers it)");
+  for (std::uint32_t number : t.bulk_stores)
+    if (!c.bulk_stores[number].waited) {
+      report(c, "bulk-store-unfinished", c.bulk_stores[number].pc, Who{t.id},
+             " exits without waiting for this bulk store");
+      break;
+    }
+  t.blocked = Blocked::done;
+  --c.alive;
+  clear_runnable(c, t);
+  for (;;) yield(c);
+}
+
+void start_threads(Cta& c) {
+  c.threads.resize(std::size_t(c.thread_count));
+  c.runnable.fill(0);
+  c.runnable_warps = 0;
+  const SnapshotRef nothing = c.check ? c.snapshots.zero() : SnapshotRef();
+  for (int i = 0; i < c.thread_count; ++i) {
+    Thread& t = c.threads[std::size_t(i)];
+    t = Thread{};
+    t.id = i;
+    t.warp = i / 32;
+    t.lane = i % 32;
+    t.group = i / 128;
+    t.knows.base = nothing;
+    t.stack_bottom = reinterpret_cast<std::uintptr_t>(c.stacks.bottom(i));
+    t.fiber.stack = c.stacks.bottom(i);
+    t.fiber.stack_bytes = kStackBytes;
+    std::byte* top = c.stacks.top(i);
+    t.fiber.context =
+        boost::context::detail::make_fcontext(top, std::size_t(top - c.stacks.bottom(i)), thread_main);
+    set_runnable(c, t);
+  }
+  c.alive = c.thread_count;
+}
+
+void run_cta(Cta& c) {
+  start_threads(c);
+  for (std::uint64_t steps = 0; !c.stopped; ++steps) {
+    const std::uint32_t pending = pending_engines(c);
+    if (!c.runnable_warps && !pending) {
+      if (c.alive) report_deadlock(c);
+      return;
+    }
+    if (steps >= c.options->max_switches) {
+      c.stopped = true;
+      add_report(c, "livelock", c.threads[0].pc,
+                 say("CTA ", c.index, " did not end within ", c.options->max_switches, " steps"));
+      return;
+    }
+    if (c.options->mode == Mode::pct && steps >= c.next_change) {
+      c.priority[c.random.below(std::uint32_t(c.priority.size()))] = 1 + c.random.below(1000);
+      c.next_change = steps + 1 + c.random.below(2000);
+    }
+    const int engine = choose_engine(c, pending);
+    if (engine >= 0)
+      async_step(c, Engine(engine));
+    else
+      resume(c, choose_thread(c));
+  }
+}
+
+}  // namespace moe::device::emulator
