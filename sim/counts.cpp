@@ -8,7 +8,6 @@ namespace moe::sim {
 
 Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t pairs, int sms) {
   Counts counts;
-  if (pairs == 0) return counts;
   const KblockInstructions instructions = kblock_instructions(gemm);
   counts.ctas = grid_size(gemm, pairs, int(load.rows.size()), sms);
   counts.tiles = tile_count(gemm, load);
@@ -21,8 +20,13 @@ Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t p
   return counts;
 }
 
+bool launches_nothing(const Problem& problem, const ExpertLoad& load) {
+  return problem.shape.tokens == 0 || (problem.op == Op::grouped_gemm && load.total() == 0);
+}
+
 Counts count(const Problem& problem, const Choice& choice, const ExpertLoad& load, int sms) {
   Counts counts;
+  if (launches_nothing(problem, load)) return counts;
   for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, load))) {
     counts += gemm_counts(gemm, load, problem.shape.pairs(), sms);
   }

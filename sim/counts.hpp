@@ -12,7 +12,10 @@ namespace moe::sim {
 /// tma_store_bytes is 0.
 Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t pairs, int sms);
 
-/// Counts of all GEMMs of the problem. No pairs: no launch, all zero.
+/// A rank without tokens launches nothing, nor does a grouped_gemm without rows.
+bool launches_nothing(const Problem& problem, const ExpertLoad& load);
+
+/// Counts of all GEMMs of the problem; all zero where nothing is launched.
 Counts count(const Problem& problem, const Choice& choice, const ExpertLoad& load, int sms);
 
 }  // namespace moe::sim

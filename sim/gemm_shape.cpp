@@ -58,8 +58,7 @@ std::vector<GemmShape> gemm_shapes(const Problem& problem, const Choice& choice)
                .k = shape.hidden,
                .layout = choice.layout,
                .tile = choice.tile,
-               .block_scales = problem.quant.block(),
-               .warm_tokens = layer};
+               .block_scales = problem.quant.block()};
   GemmShape down = up;
   down.name = layer ? "gemm2" : "grouped_gemm";
   down.n = shape.hidden;

@@ -17,7 +17,6 @@ struct GemmShape {
   Layout layout = Layout::swap_ab;
   TileConfig tile;  // resolved
   bool block_scales = false;
-  bool warm_tokens = false;  // the kernel before has just written them, so that they lie in L2
 
   std::int64_t panels() const { return (n + tile.block_n - 1) / tile.block_n; }
   std::int64_t kblocks() const { return (k + tile.block_k - 1) / tile.block_k; }

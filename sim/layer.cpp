@@ -34,6 +34,23 @@ Elementwise quantize(const Problem& p, double rows) {
   return {"quantize", double(p.shape.tokens) * hidden * kBf16, rows * quantised_bytes(p.quant, hidden)};
 }
 
+Elementwise act_quant(const Problem& p, double rows) {
+  return {"act_quant", rows * double(p.shape.up_rows()) * kBf16,
+          rows * quantised_bytes(p.quant, double(p.shape.local_intermediate()))};
+}
+
+Elementwise combine(const MoeShape& s, double rows) {
+  const double hidden = double(s.hidden);
+  return {"combine", rows * hidden * kBf16, double(s.tokens) * hidden * kBf16};
+}
+
+Elementwise expert_of_rows(double rows) { return {"expert_of_rows", 0, rows * kInt}; }
+
+Elementwise gather_rows(const Problem& p, double rows) {
+  const double k = double(p.gemm == 1 ? p.shape.hidden : p.shape.local_intermediate());
+  return {"gather_rows", rows * quantised_bytes(p.quant, k), rows * quantised_bytes(p.quant, k)};
+}
+
 }  // namespace
 
 double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel) {
@@ -46,23 +63,32 @@ double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel) 
 }
 
 std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows) {
+  const MoeShape& shape = problem.shape;
   std::vector<Elementwise> kernels;
-  if (problem.routing.load.kind != LoadKind::trace) kernels.push_back(topk(problem.shape));
-  kernels.push_back(count_rows(problem.shape));
-  kernels.push_back(place_rows(problem.shape));
+  if (problem.op == Op::grouped_gemm) {
+    if (problem.contract != Contract::contiguous) kernels.push_back(expert_of_rows(double(rows)));
+    kernels.insert(kernels.end(), {count_rows(shape), place_rows(shape), gather_rows(problem, double(rows))});
+    return kernels;
+  }
+  if (problem.routing.load.kind != LoadKind::trace) kernels.push_back(topk(shape));
+  kernels.insert(kernels.end(), {count_rows(shape), place_rows(shape)});
+  if (problem.quant.kind == QuantKind::tensor_dynamic)
+    kernels.push_back({"hidden_amax", quantize(problem, 0).read, 0});
   kernels.push_back(quantize(problem, double(rows)));
   return kernels;
 }
 
-Elementwise kernel_between(const Problem& problem, std::int64_t rows) {
-  const MoeShape& s = problem.shape;
-  return {"act_quant", double(rows) * double(s.up_rows()) * kBf16,
-          double(rows) * quantised_bytes(problem.quant, double(s.local_intermediate()))};
+std::vector<Elementwise> kernels_between(const Problem& problem, std::int64_t rows) {
+  if (problem.op == Op::grouped_gemm) return {};
+  std::vector<Elementwise> kernels = {act_quant(problem, double(rows))};
+  if (problem.quant.kind == QuantKind::tensor_dynamic)
+    kernels.insert(kernels.begin(), {"act_amax", kernels[0].read, 0});
+  return kernels;
 }
 
-Elementwise kernel_behind(const Problem& problem, std::int64_t rows) {
-  const double hidden = double(problem.shape.hidden);
-  return {"combine", double(rows) * hidden * kBf16, double(problem.shape.tokens) * hidden * kBf16};
+std::vector<Elementwise> kernels_behind(const Problem& problem, std::int64_t rows) {
+  if (problem.op == Op::grouped_gemm) return {};
+  return {combine(problem.shape, double(rows))};
 }
 
 Elementwise kernel_of_op(const Problem& problem, std::int64_t rows) {
@@ -74,9 +100,9 @@ Elementwise kernel_of_op(const Problem& problem, std::int64_t rows) {
     case Op::quantize:
       return quantize(problem, double(problem.shape.tokens));
     case Op::act_quant:
-      return kernel_between(problem, rows);
+      return act_quant(problem, double(rows));
     case Op::combine:
-      return kernel_behind(problem, rows);
+      return combine(problem.shape, double(rows));
     default:
       break;
   }

@@ -19,11 +19,13 @@ struct Elementwise {
 };
 double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel);
 
-/// The small kernels in front of gemm1, between the GEMMs and behind gemm2. `rows` are the pairs that arrived
-/// at this rank. A trace brings its own experts, so it needs no topk.
+/// The small kernels of moe_layer or grouped_gemm in front of the (first) GEMM, between the GEMMs and behind
+/// the last, in launch order. `rows` are the pairs that arrived at this rank. A trace brings its own experts,
+/// so it needs no topk; tensor_dynamic needs a maximum before each quantisation; grouped_gemm sorts its rows
+/// first, and only `contiguous` comes with the expert of each row.
 std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows);
-Elementwise kernel_between(const Problem& problem, std::int64_t rows);
-Elementwise kernel_behind(const Problem& problem, std::int64_t rows);
+std::vector<Elementwise> kernels_between(const Problem& problem, std::int64_t rows);
+std::vector<Elementwise> kernels_behind(const Problem& problem, std::int64_t rows);
 
 /// The one elementwise kernel of ops topk, align, quantize, act_quant and combine.
 Elementwise kernel_of_op(const Problem& problem, std::int64_t rows);

@@ -26,9 +26,9 @@ struct Traffic {
 double l2_capacity(const Hardware& hardware);
 
 /// What each tile of a GEMM moves. Weight panel: from HBM for the expert's first token block, from L2 for the
-/// blocks that follow it directly. Tokens of a block: from HBM (L2 where the kernel before has just written
-/// them) for the first panel; from L2 for the next panels if the bytes in between (the expert's tokens and
-/// one panel) fit into it.
+/// blocks that follow it directly. Tokens of a block: the kernel before has just written them, so the first
+/// panel finds them in L2 if all of them fit there; so do the next panels if the bytes in between (the
+/// expert's tokens and one panel) fit.
 class TileTraffic {
  public:
   TileTraffic(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load);

@@ -44,8 +44,8 @@ void add_part(Prediction& prediction, const Part& part) {
 }
 
 void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
-              const GemmShape& gemm, const ExpertLoad& load, double start_s) {
-  const GemmTime time = schedule_gemm(hardware, gemm, load, {problem.shape.pairs(), start_s});
+              const GemmShape& gemm, const ExpertLoad& load) {
+  const GemmTime time = schedule_gemm(hardware, gemm, load, problem.shape.pairs());
   add_part(prediction, {gemm.name, time.seconds, time.limit});
   totals.add(hardware, gemm, load, time);
   prediction.waves += double(time.tiles) / hardware.sms;
@@ -63,21 +63,19 @@ void add_small(Prediction& prediction, Totals& totals, const Hardware& hardware,
   (part.limit == Limit::hbm ? prediction.hbm_bytes : prediction.l2_bytes) += kernel.read + kernel.written;
 }
 
-/// A kernel of a dependent chain has initialised when its input is ready; it still reads the expert list from
-/// L2 and then its first tile's coordinates.
-double chained_start(const Hardware& hardware) { return 2 * hardware.l2_latency_s; }
-
-void add_layer(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
+/// The chain of launches of moe_layer or grouped_gemm.
+void add_chain(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
                const std::vector<GemmShape>& gemms, const ExpertLoad& load) {
   const std::int64_t rows = load.total();
-  for (const Elementwise& kernel : kernels_before(problem, rows))
-    add_small(prediction, totals, hardware, kernel);
-  add_gemm(prediction, totals, problem, hardware, gemms[0], load, chained_start(hardware));
-  add_small(prediction, totals, hardware, kernel_between(problem, rows));
-  add_gemm(prediction, totals, problem, hardware, gemms[1], load, chained_start(hardware));
-  add_small(prediction, totals, hardware, kernel_behind(problem, rows));
-  const double gaps = double(prediction.parts.size() - 1) * hardware.dependent_launch_s;
-  add_part(prediction, {"launch", hardware.graph_node_s + gaps, Limit::launch});
+  const auto add_all = [&](const std::vector<Elementwise>& kernels) {
+    for (const Elementwise& kernel : kernels) add_small(prediction, totals, hardware, kernel);
+  };
+  add_all(kernels_before(problem, rows));
+  for (const GemmShape& gemm : gemms) {
+    if (&gemm != &gemms.front()) add_all(kernels_between(problem, rows));
+    add_gemm(prediction, totals, problem, hardware, gemm, load);
+  }
+  add_all(kernels_behind(problem, rows));
 }
 
 /// Relative: 8 % for what the microbenchmarks themselves and their composition leave open, half of the share
@@ -108,22 +106,19 @@ ExpertLoad local_load(const Problem& problem, const Routing& routing) {
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
                    const ExpertLoad& load) {
   Prediction prediction;
-  if (problem.shape.tokens == 0) {
-    prediction.reason = "no tokens: nothing is launched";
+  if (launches_nothing(problem, load)) {
+    prediction.reason = "no rows: nothing is launched";
     return prediction;
   }
   Totals totals;
   const std::vector<GemmShape> gemms = gemm_shapes(problem, resolve_tiles(choice, load));
-  if (problem.op == Op::moe_layer) {
-    add_layer(prediction, totals, problem, hardware, gemms, load);
+  if (gemms.empty()) {
+    add_small(prediction, totals, hardware, kernel_of_op(problem, load.total()));
   } else {
-    if (gemms.empty()) {
-      add_small(prediction, totals, hardware, kernel_of_op(problem, load.total()));
-    } else {
-      add_gemm(prediction, totals, problem, hardware, gemms[0], load, hardware.prologue_s);
-    }
-    add_part(prediction, {"launch", hardware.graph_node_s, Limit::launch});
+    add_chain(prediction, totals, problem, hardware, gemms, load);
   }
+  const double gaps = double(prediction.parts.size() - 1) * hardware.dependent_launch_s;
+  add_part(prediction, {"launch", hardware.graph_node_s + gaps, Limit::launch});
   add_fractions(prediction, totals);
   const auto longest = std::max_element(prediction.parts.begin(), prediction.parts.end(),
                                         [](const Part& a, const Part& b) { return a.seconds < b.seconds; });

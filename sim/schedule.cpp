@@ -103,13 +103,13 @@ double soft_maximum(double math, double memory, double p) {
 }
 
 GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
-                       const Launch& launch) {
-  const std::int64_t grid = grid_size(gemm, launch.pairs, int(load.rows.size()), hardware.sms);
+                       std::int64_t pairs) {
+  const std::int64_t grid = grid_size(gemm, pairs, int(load.rows.size()), hardware.sms);
   if (grid == 0) return {};
   const Run run(hardware, gemm, load, grid);
   const auto complete = [&](double hz) {
     GemmTime time = run.at(hz);
-    time.start = launch.start_s + (time.tiles > 0 ? hardware.hbm_latency_s : 0);
+    time.start = hardware.prologue_s + (time.tiles > 0 ? hardware.hbm_latency_s : 0);
     if (time.tiles == 0) time.end = 0;
     time.seconds += time.start + time.end;
     time.grid = grid;

@@ -28,14 +28,9 @@ struct GemmTime {
   Limit limit = Limit::hbm;
 };
 
-struct Launch {
-  std::int64_t pairs = 0;  // (token, slot) rows of the problem, the grid's upper bound
-  double start_s = 0;      // seconds before the first load is issued
-};
-
-/// 0 seconds when nothing has arrived.
+/// `pairs` are the (token, slot) rows of the problem, which bound the grid. 0 seconds without them.
 GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
-                       const Launch& launch);
+                       std::int64_t pairs);
 
 /// (math^p + memory^p)^(1/p): the larger one, and a little more where both are close.
 double soft_maximum(double math, double memory, double p);

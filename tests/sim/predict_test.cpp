@@ -22,6 +22,12 @@ Problem any_problem() {
   return problem;
 }
 
+const Part& part(const Prediction& prediction, std::string_view name) {
+  for (const Part& part : prediction.parts)
+    if (part.name == name) return part;
+  throw std::logic_error("no such part");
+}
+
 void scale(Curve& curve, double factor) {
   for (auto& point : curve.points) point.second *= factor;
 }
@@ -108,9 +114,10 @@ TEST(Predict, DeepSeekDecodeIsHeldByHbm) {
     const Routing routing = make_routing(problem.routing, problem.shape, 1);
     const double ideal = local_load(problem, routing).active() * 512.0 * 7168 / 4.70e12;
     const Prediction p = predict(problem, choice_of(Layout::swap_ab), h200(), routing);
-    EXPECT_EQ(p.limit, Limit::hbm) << tokens;
-    EXPECT_GT(p.seconds, 1.04 * ideal) << tokens;
-    EXPECT_LT(p.seconds, 1.30 * ideal) << tokens;
+    const Part& gemm = part(p, "grouped_gemm");
+    EXPECT_EQ(gemm.limit, Limit::hbm) << tokens;
+    EXPECT_GT(gemm.seconds, 1.04 * ideal) << tokens;
+    EXPECT_LT(gemm.seconds, 1.30 * ideal) << tokens;
     EXPECT_LT(p.tensor_active, 0.05) << tokens;
   }
 }

@@ -118,12 +118,14 @@ TEST(Counts, OfALayerByHand) {
   EXPECT_EQ(counts.tma_store_bytes, 0);
 }
 
-// An idle rank must launch nothing; an expert-parallel rank without rows still launches and computes no tile.
+// An idle rank must launch nothing; in a layer, a rank whose experts got no row still launches and computes
+// no tile.
 TEST(Counts, OfNothing) {
   EXPECT_EQ(count(deepseek_v3(0), choice_of(Layout::swap_ab), ExpertLoad{}, 132), Counts{});
   ExpertLoad idle;
   idle.rows.assign(32, 0);
-  const Counts counts = count(gemm_of(deepseek_v3(4), 1), choice_of(Layout::normal_mma), idle, 132);
+  const Counts counts = count(deepseek_v3(4), choice_of(Layout::normal_mma), idle, 132);
+  EXPECT_EQ(count(gemm_of(deepseek_v3(4), 1), choice_of(Layout::normal_mma), idle, 132), Counts{});
   EXPECT_EQ(counts.tiles, 0);
   EXPECT_GT(counts.ctas, 0);
   EXPECT_EQ(counts.macs(), 0);
