@@ -117,8 +117,7 @@ TEST(GemmVariant, IsFoundByLayoutTileAndScales) {
     for (int block_m : {8, 16, 32, 64, 128})
       for (ScaleKind scales : {ScaleKind::block, ScaleKind::flat}) {
         const auto found = find_gemm_variant(layout, block_m, scales);
-        const bool built =
-            layout == Layout::swap_ab || (layout == Layout::normal_mma) == (block_m == 16 || block_m == 32);
+        const bool built = layout == Layout::swap_ab || (block_m >= 64) == (layout == Layout::normal_wgmma);
         ASSERT_EQ(found.has_value(), built && (layout == Layout::swap_ab || block_m != 8));
         if (!found) continue;
         const GemmConfig c = kVariants[*found].gemm;
