@@ -5,6 +5,7 @@ option(MOE_EMULATOR "build the emulated SM (off where the compiler's own thread 
 
 function(moe_emulated_objects name)
   add_library(${name} OBJECT ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY MOE_INSTRUMENTED ${name})  # for the lint test
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     set(hooks -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-atomics=0 -fno-vectorize -fno-slp-vectorize)

@@ -87,14 +87,18 @@ std::vector<Conflict> find_conflicts(const std::vector<AccessLog>& logs, std::si
   });
 
   std::vector<Conflict> conflicts;
+  const auto add = [&](const Entry& a, const Entry& b) {
+    for (const Conflict& c : conflicts)  // one of each pair of code places
+      if (std::minmax(c.pc_a, c.pc_b) == std::minmax(a.bytes.pc, b.bytes.pc)) return;
+    conflicts.push_back({b.bytes.lo, a.cta, b.cta, a.kind, b.kind, a.bytes.pc, b.bytes.pc});
+  };
   std::array<Furthest, 3> swept;
   for (const Entry& e : entries) {
-    for (int kind = 0; kind < 3 && conflicts.size() < limit; ++kind) {
+    for (int kind = 0; kind < 3; ++kind) {
       if (!conflicting(Access(kind), e.kind)) continue;
-      if (const Entry* o = swept[std::size_t(kind)].overlapping(e))
-        conflicts.push_back({e.bytes.lo, o->cta, e.cta, o->kind, e.kind, o->bytes.pc, e.bytes.pc});
+      if (const Entry* o = swept[std::size_t(kind)].overlapping(e)) add(*o, e);
+      if (conflicts.size() >= limit) return conflicts;
     }
-    if (conflicts.size() >= limit) break;
     swept[std::size_t(e.kind)].add(&e);
   }
   return conflicts;

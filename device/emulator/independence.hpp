@@ -49,7 +49,8 @@ struct Conflict {
   std::uint32_t pc_a, pc_b;
 };
 
-/// The first conflicts by address, at most `limit`. logs[i] belongs to CTA i.
+/// The first conflicts by address, one of each pair of code places, at most `limit`. logs[i] belongs to CTA
+/// i.
 std::vector<Conflict> find_conflicts(const std::vector<AccessLog>& logs, std::size_t limit);
 
 }  // namespace moe::device::emulator
