@@ -128,7 +128,9 @@ MOE_KERNEL_NAMESPACE {
       if (p.expert_of_block != nullptr) {
         const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
         for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
-          p.expert_of_block[b] = b < after.blocks[0] ? std::int32_t(e) : -1;
+          const std::uint32_t named = std::uint32_t(p.first_expert) + e - std::uint32_t(p.named_first);
+          const bool has_name = b < after.blocks[0] && named < std::uint32_t(p.named_experts);
+          p.expert_of_block[b] = has_name ? std::int32_t(named) : -1;
         }
       }
       if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);

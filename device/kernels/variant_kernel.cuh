@@ -7,6 +7,7 @@
 #include "device/kernels/count_rows.cuh"
 #include "device/kernels/expert_of_rows.cuh"
 #include "device/kernels/gather_rows.cuh"
+#include "device/kernels/generate_weights.cuh"
 #include "device/kernels/grouped_gemm.cuh"
 #include "device/kernels/grouped_mma.cuh"
 #include "device/kernels/place_rows.cuh"
@@ -46,6 +47,8 @@ MOE_KERNEL_NAMESPACE {
   struct KernelOfKind<KernelKind::act_quant, Index> : ActQuant {};
   template <int Index>
   struct KernelOfKind<KernelKind::combine, Index> : Combine {};
+  template <int Index>
+  struct KernelOfKind<KernelKind::generate_weights, Index> : GenerateWeights {};
 
   template <int Index>
   using KernelOf = KernelOfKind<kVariants[Index].kind, Index>;

@@ -18,6 +18,7 @@ enum class KernelKind : std::uint8_t {
   act_amax,
   act_quant,
   combine,
+  generate_weights,
 };
 
 struct Variant {
@@ -71,6 +72,7 @@ inline constexpr Variant kVariants[] = {
     small_variant(25, "act_amax", KernelKind::act_amax, 256, 128),
     small_variant(26, "act_quant", KernelKind::act_quant, 256, 128),
     small_variant(27, "combine", KernelKind::combine, 128),
+    small_variant(28, "generate_weights", KernelKind::generate_weights, 256),
 };
 inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
 

@@ -59,8 +59,18 @@ Address upload_tensor(Machine& machine, const Tensor& tensor) {
   return address;
 }
 
-void download_tensor(Machine& machine, Tensor& tensor, Address address) {
-  if (!tensor.empty()) machine.download(tensor.data(), address, tensor.bytes());
+Tensor downloaded(Machine& machine, std::string name, DType type, std::vector<std::int64_t> shape,
+                  Address from) {
+  Tensor tensor(std::move(name), type, std::move(shape));
+  if (!tensor.empty()) machine.download(tensor.data(), from, tensor.bytes());
+  return tensor;
+}
+
+Tensor downloaded_rows(Machine& machine, std::string name, DType type, const Rows& from) {
+  Tensor tensor(std::move(name), type, {from.rows, from.columns});
+  const std::vector<std::byte> packed = download_rows(machine, from);
+  if (!packed.empty()) std::memcpy(tensor.data(), packed.data(), packed.size());
+  return tensor;
 }
 
 Tensor unsorted_rows(Machine& machine, std::string name, DType type, const Rows& sorted,

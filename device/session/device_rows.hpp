@@ -50,8 +50,10 @@ std::vector<std::byte> download_rows(Machine& machine, const Rows& from);
 Rows upload_tensor_rows(Machine& machine, const Tensor& tensor, std::int64_t columns = 0);
 /// An input tensor as it is.
 Address upload_tensor(Machine& machine, const Tensor& tensor);
-/// `tensor`'s bytes from `address`.
-void download_tensor(Machine& machine, Tensor& tensor, Address address);
+/// A tensor whose bytes lie packed at `from`; rows without their padding.
+Tensor downloaded(Machine& machine, std::string name, DType type, std::vector<std::int64_t> shape,
+                  Address from);
+Tensor downloaded_rows(Machine& machine, std::string name, DType type, const Rows& from);
 
 /// Canonical tensor from sorted rows: row p = sorted row row_of_pair[p], zeros where it is -1.
 Tensor unsorted_rows(Machine& machine, std::string name, DType type, const Rows& sorted,

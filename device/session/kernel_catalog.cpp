@@ -6,22 +6,11 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "device/kernels/gemm_variant.hpp"
 #include "fixtures/problem/sm90.hpp"
 
 namespace moe::device {
 namespace {
-
-GemmKind kind_of(Layout layout) {
-  switch (layout) {
-    case Layout::swap_ab:
-      return GemmKind::swap_ab;
-    case Layout::normal_wgmma:
-      return GemmKind::normal_wgmma;
-    case Layout::normal_mma:
-      break;
-  }
-  return GemmKind::normal_mma;
-}
 
 /// Stages a refused tile would need at least to keep loads in flight while a k-block is computed.
 constexpr int kFewestStages = 2;
@@ -45,20 +34,14 @@ int variant_named(std::string_view name) {
 }
 
 const Variant* find_gemm(Layout layout, int block_m, bool block_scales) {
-  const ScaleKind scales = block_scales ? ScaleKind::block : ScaleKind::flat;
-  for (const Variant& variant : kVariants) {
-    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == kind_of(layout) &&
-        variant.gemm.block_m == block_m && variant.gemm.scales == scales) {
-      return &variant;
-    }
-  }
-  return nullptr;
+  const auto index = find_gemm_variant(layout, block_m, block_scales ? ScaleKind::block : ScaleKind::flat);
+  return index ? &kVariants[*index] : nullptr;
 }
 
 std::vector<int> legal_block_m(Layout layout, bool block_scales) {
   std::vector<int> legal;
   for (const Variant& variant : kVariants) {
-    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == kind_of(layout) &&
+    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == gemm_kind(layout) &&
         variant.gemm.block_scales() == block_scales) {
       legal.push_back(variant.gemm.block_m);
     }

@@ -1,0 +1,61 @@
+#include "device/session/gemm_stage.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "device/session/kernel_catalog.hpp"
+#include "fixtures/problem/auto_tile.hpp"
+
+namespace moe::device {
+
+GemmStage make_gemm(Machine& machine, Layout layout, const RowPlan& plan, int which, std::int64_t most_rows,
+                    const QuantizedRows& tokens, const WeightSet& weights, const Rows& out,
+                    const std::int32_t* out_row) {
+  const QuantScheme& quant = tokens.quant;
+  const int block_m = plan.block_m[which];
+  const Variant* variant = find_gemm(layout, block_m, quant.block());
+  if (variant == nullptr) throw std::logic_error("make_gemm: the tile was not checked");
+  GemmStage stage;
+  stage.variant = variant->index;
+  const std::int64_t panels = blocks_of(weights.n, GemmConfig::block_n);
+  stage.grid =
+      unsigned(std::min<std::int64_t>(most_blocks(most_rows, plan.experts, block_m) * panels, machine.sms()));
+  GroupedGemmParams& p = stage.params;
+  describe_weights(p, weights);
+  p.tokens = machine.tensor_map(tokens.codes.address, std::uint64_t(tokens.codes.rows),
+                                std::uint64_t(tokens.codes.columns), std::uint64_t(tokens.codes.stride),
+                                unsigned(block_m));
+  p.row_start = pointer<std::int32_t>(plan.row_start);
+  p.rows = pointer<std::int32_t>(plan.rows);
+  p.block_start = pointer<std::int32_t>(plan.block_start[which]);
+  p.a_scale = pointer<float>(tokens.scales);
+  p.a_scale_ld = quant.block() ? std::int32_t(tokens.ld) : quant.tensor() ? 0 : 1;
+  p.out = pointer<std::uint16_t>(out.address);
+  p.out_row = out_row;
+  p.ld_out = std::int32_t(out.stride_elements());
+  return stage;
+}
+
+void launch_gemm(Machine& machine, const GemmStage& stage, bool dependent) {
+  const Variant& variant = kVariants[stage.variant];
+  launch(machine, stage.variant,
+         LaunchConfig{stage.grid, unsigned(variant.threads), std::size_t(variant.shared_bytes), dependent},
+         stage.params);
+}
+
+std::vector<std::int32_t> download_expert_rows(Machine& machine, const RowPlan& plan) {
+  return download_array<std::int32_t>(machine, plan.rows, plan.experts);
+}
+
+std::int64_t tiles_of(const std::vector<std::int32_t>& rows, int block_m, std::int64_t n) {
+  std::int64_t blocks = 0;
+  for (std::int32_t r : rows) blocks += blocks_of(r, block_m);
+  return blocks * blocks_of(n, GemmConfig::block_n);
+}
+
+std::int64_t active_bytes(const std::vector<std::int32_t>& rows, const WeightSet& weights) {
+  return expert_bytes(weights) *
+         std::count_if(rows.begin(), rows.end(), [](std::int32_t r) { return r > 0; });
+}
+
+}  // namespace moe::device
