@@ -93,25 +93,25 @@ void prepare_combine(Layer& layer) {
   p.top_k = s.top_k;
 }
 
-void add_gemms(Layer& layer, WeightSet w13, WeightSet w2) {
+void add_gemms(Layer& layer, const WeightSet& w13, const WeightSet& w2) {
   const Layout layout = layer.c.choice.layout;
   layer.up.push_back(make_gemm(layer.machine, layout, layer.plan, 0, layer.plan.pairs, layer.x_sorted, w13,
                                layer.gemm1, nullptr));
   layer.down.push_back(make_gemm(layer.machine, layout, layer.plan, 1, layer.plan.pairs, layer.act_sorted, w2,
                                  layer.gemm2, nullptr));
-  layer.w13.push_back(std::move(w13));
-  layer.w2.push_back(std::move(w2));
+  layer.w13.push_back(w13);
+  layer.w2.push_back(w2);
 }
 
 /// The first set of weights is the caller's.
 void upload_first_weights(Layer& layer, const TensorSet& inputs) {
   const QuantScheme& quant = layer.c.problem.quant;
   const bool bias = layer.shape().bias;
-  WeightSet w13 = upload_weights(layer.machine, inputs.at("w13"), inputs.at("w13_scale"),
+  const WeightSet w13 = upload_weights(layer.machine, inputs.at("w13"), inputs.at("w13_scale"),
                                  bias ? &inputs.at("w13_bias") : nullptr, quant);
-  WeightSet w2 = upload_weights(layer.machine, inputs.at("w2"), inputs.at("w2_scale"),
+  const WeightSet w2 = upload_weights(layer.machine, inputs.at("w2"), inputs.at("w2_scale"),
                                 bias ? &inputs.at("w2_bias") : nullptr, quant);
-  add_gemms(layer, std::move(w13), std::move(w2));
+  add_gemms(layer, w13, w2);
 }
 
 std::vector<Stage> stages_of(const std::shared_ptr<Layer>& layer) {
