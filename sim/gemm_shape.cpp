@@ -49,6 +49,13 @@ std::int64_t GemmShape::load_bytes() const {
   return codes + (block_scales ? tile.block_m * std::int64_t(sizeof(float)) : 0);
 }
 
+bool GemmShape::two_in_flight() const {
+  constexpr int kLongChain = 8;
+  const bool room = (layout == Layout::swap_ab && tile.block_m <= 16) ||
+                    (layout == Layout::normal_wgmma && tile.block_m == 64);
+  return room && kblocks() >= kLongChain;
+}
+
 std::vector<GemmShape> gemm_shapes(const Problem& problem, const Choice& choice) {
   const MoeShape& shape = problem.shape;
   const bool layer = problem.op == Op::moe_layer;

@@ -29,6 +29,9 @@ struct GemmShape {
   /// block scales one bulk load of block_m scales of the tokens.
   std::int64_t load_bytes() const;
   int loads() const { return block_scales ? 3 : 2; }
+  /// A warpgroup keeps a second k-block in flight where its accumulators and scales leave room (swap_ab up to
+  /// 16 tokens, normal_wgmma with N = 64) and the chain is long enough.
+  bool two_in_flight() const;
   /// Warps that do the math: two warpgroups, or four warps of normal_mma.
   int math_warps() const { return layout == Layout::normal_mma ? 4 : 8; }
 };

@@ -16,14 +16,16 @@ double loader_cycles(const Hardware& hardware, const GemmShape& gemm) {
   return hardware.producer_cycles + hardware.producer_cycles_per_load * gemm.loads();
 }
 
-KblockCost wgmma_cost(const Hardware& hardware, const KblockInstructions& instructions) {
+KblockCost wgmma_cost(const Hardware& hardware, const GemmShape& gemm,
+                      const KblockInstructions& instructions) {
   const int n = instructions.wgmma_n;
   const double count = double(instructions.wgmma);
   KblockCost cost;
   cost.instruction = count * wgmma_cycles(hardware, n);
   cost.tensor_ideal = count * wgmma_ideal_cycles(hardware, n);
   cost.tensor_busy = cost.tensor_ideal;
-  const double chain = hardware.kblock_promote_cycles.at(n) + hardware.kblock_barrier_cycles;
+  const double chain = (hardware.kblock_promote_cycles.at(n) + hardware.kblock_barrier_cycles) /
+                       (gemm.two_in_flight() ? 2 : 1);
   cost.cycles = std::max({cost.instruction, hardware.kblock_promote_cycles_pair.at(n), chain});
   cost.limit = cost.instruction >= kTensorShare * cost.cycles ? Limit::tensor : Limit::latency;
   return cost;
@@ -50,7 +52,7 @@ KblockCost mma_cost(const Hardware& hardware, const GemmShape& gemm, const Kbloc
 KblockCost kblock_cost(const Hardware& hardware, const GemmShape& gemm) {
   const KblockInstructions instructions = kblock_instructions(gemm);
   KblockCost cost = gemm.layout == Layout::normal_mma ? mma_cost(hardware, gemm, instructions)
-                                                      : wgmma_cost(hardware, instructions);
+                                                      : wgmma_cost(hardware, gemm, instructions);
   cost.shared = instructions.shared_bytes / hardware.shared_bytes_per_cycle;
   const double loader = loader_cycles(hardware, gemm);
   if (loader > cost.cycles) {

@@ -2,8 +2,8 @@
 // waiting for memory in here.
 //   wgmma:  max( both warpgroups at once, one warpgroup's chain + barrier, the loading thread )
 //   mma:    max( conversions, f16 mma, fragment reads, issue slots ) of a scheduler + promotion + barrier
-// The chain: four wgmma, their drain and the fp32 promotion follow one another in a warpgroup; two warpgroups
-// overlap.
+// The chain (half of it with two k-blocks in flight): four wgmma, their drain and the fp32 promotion follow
+// one another in a warpgroup; two warpgroups overlap.
 #pragma once
 #include "fixtures/problem/hardware.hpp"
 #include "fixtures/problem/prediction.hpp"

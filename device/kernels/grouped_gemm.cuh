@@ -82,8 +82,7 @@ MOE_KERNEL_NAMESPACE {
       slot = ring.slot;
       hopper::mbar_wait(shared.full(slot), ring.phase);
       issue_k_block<C>(part, shared, share, slot);
-      if constexpr (C.block_scales())
-        scales.load(shared.token_scales(slot) + share.first_token(), w_scale);
+      if constexpr (C.block_scales()) scales.load(shared.token_scales(slot) + share.first_token(), w_scale);
       ring.advance();
     }
     /// Waits until all but the `Left` last k-blocks are multiplied, gives the stage back, promotes.
@@ -154,8 +153,8 @@ MOE_KERNEL_NAMESPACE {
     }
 
    private:
-    /// A second k-block in flight hides the promotion. Measured on an H200: up to 20 % less time at K = 7168 and few
-    /// tokens where a thread has few scales; more time at K = 256 and where it has many.
+    /// A second k-block in flight hides the promotion. Measured on an H200: up to 20 % less time at K = 7168
+    /// and few tokens where a thread has few scales; more time at K = 256 and where it has many.
     static constexpr bool kOverlaps = StageScales<C>::kCount <= 4 && C.wgmma_n() <= 64;
     static constexpr int kLongChain = 8;
 
