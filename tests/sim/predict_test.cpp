@@ -136,8 +136,27 @@ TEST(Predict, SwapAbIsASmallGainInDecode) {
   }
 }
 
+// One sign for every card: 16 experts of 32 rows, 4096 x 7168. Where the tensor cores are slow (H20) the
+// 64-row padding of normal_wgmma costs much (DeepGEMM measured 1.67 for its own pair of kernels), where HBM
+// limits (H100) next to nothing.
+TEST(Predict, SwapAbPaysWhereTensorCoresAreSlow) {
+  const Problem problem = gemm_of(layer_problem(7168, 2048, 16, 1, 1, 512), 1);
+  const ExpertLoad load{std::vector<std::int64_t>(16, 32)};
+  const auto ratio = [&](const char* card) {
+    const Hardware hardware = load_hardware(card);
+    const auto seconds = [&](Layout layout, int block_m) {
+      return part(predict(problem, choice_of(layout, block_m), hardware, load), "grouped_gemm").seconds;
+    };
+    return seconds(Layout::normal_wgmma, 64) / seconds(Layout::swap_ab, 32);
+  };
+  EXPECT_GT(ratio("h20"), 1.15);
+  EXPECT_LT(ratio("h20"), 1.9);
+  EXPECT_NEAR(ratio("h100_sxm"), 1.0, 0.05);
+  EXPECT_NEAR(ratio("h200"), 1.0, 0.05);
+}
+
 // Padding told wrong: 64-row tiles of normal_wgmma waste at least 7/8 of their rows on experts with up to 8
-// rows, and from 64 tokens a tile on both wgmma layouts do the same work.
+// rows, and with 128 tokens a tile both wgmma layouts do the same work.
 TEST(Predict, PaddingAndEqualLayouts) {
   ExpertLoad load;
   load.rows.assign(256, 0);
