@@ -69,14 +69,14 @@ inline const DataMode kRandom{
 
 /// Rows that no expert owns hold NaN codes and NaN scales: nothing of them may reach an output.
 inline Gemm make_gemm(Random& random, ScaleKind scales, std::vector<int> rows, int n, int k,
-                      const DataMode& mode) {
+                      const DataMode& mode, bool scale_per_tensor = false) {
   Gemm g;
   g.scales = scales, g.rows = std::move(rows), g.n = n, g.k = k;
   for (int r : g.rows) {
     g.row_start.push_back(g.sorted_rows);
     g.sorted_rows += round_up_div(r, 8) * 8;
   }
-  g.scale_per_tensor = draw(random, 0, 1);
+  g.scale_per_tensor = scales == ScaleKind::flat && scale_per_tensor;
   g.tokens.assign(std::size_t(g.sorted_rows) * k, 0x7F);
   g.a_ld = g.sorted_rows + 128;
   const std::size_t a_scales = scales == ScaleKind::block ? std::size_t(g.a_ld) * g.k_blocks()
@@ -188,18 +188,33 @@ inline float chain(const Gemm& g, const MmaStep& arithmetic, bool mma, std::int6
   return d[0];
 }
 
-/// Every rounding as the kernels' contracts state them, one element at a time.
+/// One element before the bias, every rounding as the kernels' contracts state it.
+inline float scaled_sum(const Gemm& g, const MmaStep& arithmetic, bool mma, int e, int row, int column) {
+  const bool block = g.scales == ScaleKind::block;
+  float acc = 0.0f;
+  for (int kb = 0; kb < g.k_blocks(); ++kb) {
+    const float part = chain(g, arithmetic, mma, row, std::int64_t(e) * g.n + column, kb);
+    acc =
+        block ? std::fma(g.scale_of_row(row, kb) * g.scale_of_column(e, column, kb), part, acc) : acc + part;
+  }
+  return block ? acc : acc * g.scale_of_row(row, 0) * g.scale_of_column(e, column, 0);
+}
+
 inline std::vector<std::uint16_t> expected_bits(const Gemm& g, const MmaStep& arithmetic, bool mma) {
   return expected(g, [&](int e, int row, int column) {
-    const bool block = g.scales == ScaleKind::block;
-    float acc = 0.0f;
-    for (int kb = 0; kb < g.k_blocks(); ++kb) {
-      const float part = chain(g, arithmetic, mma, row, std::int64_t(e) * g.n + column, kb);
-      acc = block ? std::fma(g.scale_of_row(row, kb) * g.scale_of_column(e, column, kb), part, acc)
-                  : acc + part;
-    }
-    if (!block) acc = acc * g.scale_of_row(row, 0) * g.scale_of_column(e, column, 0);
-    return g.bias.empty() ? acc : acc + g.bias[std::size_t(e) * g.n + column];
+    const float sum = scaled_sum(g, arithmetic, mma, e, row, column);
+    return g.bias.empty() ? sum : sum + g.bias[std::size_t(e) * g.n + column];
+  });
+}
+
+/// With at most one row an expert: a bias that cancels all but the last 8 bits of every fp32 sum, so that
+/// bf16 shows them.
+inline void bias_away_leading_bits(Gemm& g, const MmaStep& arithmetic, bool mma) {
+  g.bias.assign(std::size_t(g.experts()) * g.n, 0.0f);
+  for_each_row(g, [&](int e, int row, int) {
+    for (int column = 0; column < g.n; ++column)
+      g.bias[std::size_t(e) * g.n + column] =
+          -bits_float(float_bits(scaled_sum(g, arithmetic, mma, e, row, column)) & ~0xFFu);
   });
 }
 

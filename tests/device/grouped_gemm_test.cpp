@@ -37,7 +37,8 @@ Gemm draw_gemm(Random& random, const GemmConfig& config, const DataMode& mode) {
   const int n = block ? pick(random, {128, 256}) : pick(random, {128, 192, 256, 320, 131, 200});
   const int k = block ? pick(random, {128, 256, 384, 640, 1024, 1152})
                       : pick(random, {128, 256, 384, 640, 144, 400, 1040, 1136});
-  Gemm g = make_gemm(random, config.scales, draw_rows(random, config.block_m), n, k, mode);
+  Gemm g =
+      make_gemm(random, config.scales, draw_rows(random, config.block_m), n, k, mode, draw(random, 0, 1));
   add_extras(random, g);
   return g;
 }
@@ -83,6 +84,27 @@ TEST_P(GroupedGemm, RoundsAsItsContractSays) {
   const Outcome got = run_emulated(5, GetParam(), g, 2);
   expect_clean(got);
   EXPECT_EQ(got.out, expected_bits(g, reference::mma_step(), config.kind == GemmKind::normal_mma));
+}
+
+// Catches what bf16 hides from the test above: one fp32 rounding in another place, such as the order of two
+// scales.
+TEST_P(GroupedGemm, RoundsEveryFp32BitAsItsContractSays) {
+  Random random(GetParam() + 78);
+  const bool mma = config.kind == GemmKind::normal_mma;
+  Gemm g = make_gemm(random, config.scales, {1, 1, 1}, 256, 384, kRandom);
+  bias_away_leading_bits(g, reference::mma_step(), mma);
+  const Outcome got = run_emulated(6, GetParam(), g, 2);
+  expect_clean(got);
+  EXPECT_EQ(got.out, expected_bits(g, reference::mma_step(), mma));
+}
+
+// Catches: weight scales of the second 32 k-blocks of a tile taken from the first, or from the tile behind.
+TEST_P(GroupedGemm, TakesMoreThan32KBlocks) {
+  Random random(GetParam() + 79);
+  const Gemm g = make_gemm(random, config.scales, {3, 1}, 128, 33 * 128, kExact);
+  const Outcome got = run_emulated(0, GetParam(), g, 1);
+  expect_clean(got);
+  EXPECT_EQ(got.out, expected_exact(g));
 }
 
 // Catches: a tile list that ends at the 32 tiles which a warp looks up at a time, or that loses its place
