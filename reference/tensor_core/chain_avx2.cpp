@@ -251,28 +251,35 @@ MOE_AVX2 inline __attribute__((always_inline)) void step(const WgmmaRow& row, co
   }
 }
 
+/// Eight accumulators from and to memory.
+MOE_AVX2 inline __m256i load_accumulators(const float* d) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(d));
+}
+MOE_AVX2 inline __m256i load_accumulators(const std::uint16_t* d) {
+  return _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(d)));
+}
+MOE_AVX2 inline void store_accumulators(__m256i c, float* d) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), c);
+}
+MOE_AVX2 inline void store_accumulators(__m256i c, std::uint16_t* d) {
+  const __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(c, c), 0x08);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(d), _mm256_castsi256_si128(both));
+}
+
 template <bool kF16, class T>
 MOE_AVX2 void run(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
                   int blocks, T* acc, std::ptrdiff_t acc_stride) {
   const auto* columns = reinterpret_cast<const WgmmaGroup*>(group);
-  for (int r = 0; r < n_rows; ++r) {
-    const auto* row = reinterpret_cast<const WgmmaRow*>(rows + r * row_stride);
-    T* d = acc + r * acc_stride;
-    __m256i c[2];
-    for (int h = 0; h < 2; ++h)
-      if constexpr (kF16)
-        c[h] = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(d + 8 * h)));
-      else
-        c[h] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(d + 8 * h));
-    for (int b = 0; b < blocks; ++b) step<kF16>(row[b], columns[b], c);
-    for (int h = 0; h < 2; ++h)
-      if constexpr (kF16) {
-        const __m256i two = _mm256_permute4x64_epi64(_mm256_packus_epi32(c[h], c[h]), 0x08);
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(d + 8 * h), _mm256_castsi256_si128(two));
-      } else {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + 8 * h), c[h]);
-      }
-  }
+  // rows inside, k outside: neighbouring steps do not wait for each other
+  for (int b = 0; b < blocks; ++b)
+    for (int r = 0; r < n_rows; ++r) {
+      const auto* row = reinterpret_cast<const WgmmaRow*>(rows + r * row_stride);
+      T* d = acc + r * acc_stride;
+      __m256i c[2] = {load_accumulators(d), load_accumulators(d + 8)};
+      step<kF16>(row[b], columns[b], c);
+      store_accumulators(c[0], d);
+      store_accumulators(c[1], d + 8);
+    }
 }
 
 }  // namespace

@@ -230,20 +230,19 @@ template <bool kF16, class T>
 MOE_AVX512 void run(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
                     int blocks, T* acc, std::ptrdiff_t acc_stride) {
   const auto* columns = reinterpret_cast<const WgmmaGroup*>(group);
-  for (int r = 0; r < n_rows; ++r) {
-    const auto* row = reinterpret_cast<const WgmmaRow*>(rows + r * row_stride);
-    T* d = acc + r * acc_stride;
-    __m512i c;
-    if constexpr (kF16)
-      c = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(d)));
-    else
-      c = _mm512_loadu_si512(d);
-    for (int b = 0; b < blocks; ++b) c = step<kF16>(row[b], columns[b], c);
-    if constexpr (kF16)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), _mm512_cvtepi32_epi16(c));
-    else
-      _mm512_storeu_si512(d, c);
-  }
+  // rows inside, k outside: neighbouring steps do not wait for each other
+  for (int b = 0; b < blocks; ++b)
+    for (int r = 0; r < n_rows; ++r) {
+      const auto* row = reinterpret_cast<const WgmmaRow*>(rows + r * row_stride);
+      T* d = acc + r * acc_stride;
+      if constexpr (kF16) {
+        auto* half = reinterpret_cast<__m256i*>(d);
+        const __m512i c = _mm512_cvtepu16_epi32(_mm256_loadu_si256(half));
+        _mm256_storeu_si256(half, _mm512_cvtepi32_epi16(step<kF16>(row[b], columns[b], c)));
+      } else {
+        _mm512_storeu_si512(d, step<kF16>(row[b], columns[b], _mm512_loadu_si512(d)));
+      }
+    }
 }
 
 }  // namespace

@@ -22,19 +22,20 @@ MOE_AVX2_INLINE __m256i load(const std::int32_t* p) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-/// One 16-wide operand of a row, and of 8 columns that stand kGroupColumns apart.
+/// One 16-wide operand of a row; those of 8 columns stand kStride lanes apart.
 struct Row {
   const float* value;
   const std::int32_t* exponent;
 };
 
 /// The largest exponent of non-zero products, 8 columns.
+template <int kStride>
 MOE_AVX2_INLINE __m256i largest_exponent(const Row& row, const std::int32_t* columns) {
   __m256i max = _mm256_set1_epi16(kNoExponent);
 #pragma GCC unroll 8
   for (int p = 0; p < 8; ++p)
-    max = _mm256_max_epi16(
-        max, _mm256_add_epi16(_mm256_set1_epi32(row.exponent[p]), load(columns + p * kGroupColumns)));
+    max = _mm256_max_epi16(max,
+                           _mm256_add_epi16(_mm256_set1_epi32(row.exponent[p]), load(columns + p * kStride)));
   return _mm256_max_epi32(_mm256_srai_epi32(max, 16), _mm256_srai_epi32(_mm256_slli_epi32(max, 16), 16));
 }
 
@@ -86,16 +87,15 @@ struct Result {
 
 /// One step of one row and 8 columns. kWide: operands with 11-bit significands, whose 17 terms may pass 2^31
 /// (16 FP8 products stay below 0.9 * 2^31).
-template <bool kWide>
+template <bool kWide, int kStride>
 MOE_AVX2_INLINE Result step(const Row& row, const float* values, const std::int32_t* exponents, __m256i c) {
-  const Accumulator acc = align_accumulator(c, largest_exponent(row, exponents));
+  const Accumulator acc = align_accumulator(c, largest_exponent<kStride>(row, exponents));
   const __m256 scale =
       _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_sub_epi32(_mm256_set1_epi32(127 + 25), acc.emax), 23));
   __m256i sum[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
 #pragma GCC unroll 16
   for (int k = 0; k < 16; ++k) {
-    const __m256 product =
-        _mm256_mul_ps(_mm256_set1_ps(row.value[k]), _mm256_load_ps(values + k * kGroupColumns));
+    const __m256 product = _mm256_mul_ps(_mm256_set1_ps(row.value[k]), _mm256_load_ps(values + k * kStride));
     sum[k % 2] = _mm256_add_epi32(sum[k % 2], _mm256_cvttps_epi32(_mm256_mul_ps(product, scale)));
   }
   const __m256i products = _mm256_add_epi32(sum[0], sum[1]), total = _mm256_add_epi32(products, acc.cut);
@@ -123,25 +123,25 @@ template <HmmaOrder order>
 MOE_AVX2 void run(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
                   int blocks, float* acc, std::ptrdiff_t acc_stride) {
   const auto* columns = reinterpret_cast<const HmmaGroup*>(group);
-  for (int r = 0; r < n_rows; ++r) {
-    const auto* row = reinterpret_cast<const HmmaRow*>(rows + r * row_stride);
-    for (int h = 0; h < kGroupColumns; h += 8) {
-      float* d = acc + r * acc_stride + h;
-      __m256i c = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(d));
-      for (int b = 0; b < blocks; ++b) {
-        const HmmaGroup& g = columns[b];
-        const Result first =
-            step<false>(Row{row[b].value[0], row[b].exponent[0]}, g.value[0][0] + h, g.exponent[0][0] + h, c);
-        const Result second = step<false>(Row{row[b].value[1], row[b].exponent[1]}, g.value[1][0] + h,
-                                          g.exponent[1][0] + h, first.bits);
+  // rows inside, k outside: neighbouring steps do not wait for each other
+  for (int b = 0; b < blocks; ++b) {
+    const HmmaGroup& g = columns[b];
+    for (int r = 0; r < n_rows; ++r) {
+      const HmmaRow& row = reinterpret_cast<const HmmaRow*>(rows + r * row_stride)[b];
+      for (int h = 0; h < kGroupColumns; h += 8) {
+        auto* d = reinterpret_cast<__m256i*>(acc + r * acc_stride + h);
+        const __m256i c = _mm256_loadu_si256(d);
+        const Result first = step<false, kGroupColumns>(Row{row.value[0], row.exponent[0]}, g.value[0][0] + h,
+                                                        g.exponent[0][0] + h, c);
+        const Result second = step<false, kGroupColumns>(Row{row.value[1], row.exponent[1]},
+                                                         g.value[1][0] + h, g.exponent[1][0] + h, first.bits);
         unsigned slow =
             unsigned(_mm256_movemask_ps(_mm256_castsi256_ps(_mm256_or_si256(first.slow, second.slow))));
-        slow |= row[b].codes.special ? 0xFFu : g.codes.special >> h & 0xFFu;
+        slow |= row.codes.special ? 0xFFu : g.codes.special >> h & 0xFFu;
         __m256i next = second.bits;
-        if (__builtin_expect(slow != 0, 0)) recompute(order, row[b], g, h, c, next, slow);
-        c = next;
+        if (__builtin_expect(slow != 0, 0)) recompute(order, row, g, h, c, next, slow);
+        _mm256_storeu_si256(d, next);
       }
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(d), c);
     }
   }
 }
@@ -155,20 +155,21 @@ constinit const ChainKernel kHmmaAvx2[2] = {
      packed::pack_hmma_group<HmmaOrder::interleaved4>, run<HmmaOrder::interleaved4>, nullptr}};
 
 MOE_AVX2 void mma_f16_avx2(const std::uint16_t* a, const std::uint16_t* b, const float* c, float* d) {
-  packed::F16Group columns;
-  packed::pack_f16_group(b, 8, columns);
+  packed::F16Columns columns;
+  packed::pack_f16_columns(b, columns);
+  packed::F16Row row[16];
+  for (int r = 0; r < 16; ++r) packed::pack_f16_row(a + 16 * r, row[r]);
   for (int r = 0; r < 16; ++r) {
-    packed::F16Row row;
-    packed::pack_f16_row(a + 16 * r, row);
     const __m256i from = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(c + 8 * r));
     const Result result =
-        step<true>(Row{row.value, row.exponent}, columns.value[0], columns.exponent[0], from);
+        step<true, 8>(Row{row[r].value, row[r].exponent}, columns.value[0], columns.exponent[0], from);
     unsigned slow = unsigned(_mm256_movemask_ps(_mm256_castsi256_ps(result.slow)));
-    slow |= row.special ? 0xFFu : columns.special;
+    slow |= row[r].special ? 0xFFu : columns.special;
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + 8 * r), result.bits);
+    if (__builtin_expect(slow == 0, 1)) continue;
     alignas(32) std::uint32_t before[8];
     _mm256_store_si256(reinterpret_cast<__m256i*>(before), from);
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(d + 8 * r), result.bits);
-    for (; __builtin_expect(slow != 0, 0); slow &= slow - 1) {
+    for (; slow != 0; slow &= slow - 1) {
       const int j = __builtin_ctz(slow);
       const std::uint32_t bits = hmma_k16(a + 16 * r, b + 16 * j, AccumulatorFormat::f32, before[j]);
       __builtin_memcpy(d + 8 * r + j, &bits, 4);

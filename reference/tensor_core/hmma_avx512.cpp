@@ -58,19 +58,12 @@ MOE_AVX512_INLINE Accumulator align_accumulator(__m512i c, __m512i products) {
   return a;
 }
 
-/// Where a + b left the 32-bit integers.
-MOE_AVX512_INLINE __mmask16 overflowed(__m512i a, __m512i b, __m512i sum) {
-  return _mm512_movepi32_mask(_mm512_and_si512(_mm512_xor_si512(a, sum), _mm512_xor_si512(b, sum)));
-}
-
 struct Result {
   __m512i bits;
   __mmask16 slow;
 };
 
-/// One step of one row and 16 columns. kWide: operands with 11-bit significands, whose 17 terms may pass
-/// 2^31.
-template <bool kWide>
+/// One step of one row and 16 columns; 16 products of FP8 values stay below 0.9 * 2^31.
 MOE_AVX512_INLINE Result step(const Row& row, const float (*values)[kGroupColumns],
                               const std::int32_t (*exponents)[kGroupColumns], __m512i c) {
   const Accumulator acc = align_accumulator(c, largest_exponent(row, exponents));
@@ -85,10 +78,7 @@ MOE_AVX512_INLINE Result step(const Row& row, const float (*values)[kGroupColumn
   const __m512i products = _mm512_add_epi32(sum[0], sum[1]), total = _mm512_add_epi32(products, acc.cut);
   const __m512 cut = _mm512_cvt_roundepi32_ps(total, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
   const __m512i unit = _mm512_slli_epi32(_mm512_add_epi32(acc.emax, _mm512_set1_epi32(127 - 25)), 23);
-  Result r{_mm512_castps_si512(_mm512_mul_ps(cut, _mm512_castsi512_ps(unit))), acc.slow};
-  if constexpr (kWide)
-    r.slow = __mmask16(r.slow | overflowed(sum[0], sum[1], products) | overflowed(products, acc.cut, total));
-  return r;
+  return {_mm512_castps_si512(_mm512_mul_ps(cut, _mm512_castsi512_ps(unit))), acc.slow};
 }
 
 /// Elements outside the fast arithmetic: the whole k32 block (both steps) again.
@@ -109,23 +99,20 @@ template <HmmaOrder order>
 MOE_AVX512 void run(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
                     int blocks, float* acc, std::ptrdiff_t acc_stride) {
   const auto* columns = reinterpret_cast<const HmmaGroup*>(group);
-  for (int r = 0; r < n_rows; ++r) {
-    const auto* row = reinterpret_cast<const HmmaRow*>(rows + r * row_stride);
-    float* d = acc + r * acc_stride;
-    __m512i c = _mm512_loadu_si512(d);
-    for (int b = 0; b < blocks; ++b) {
-      const HmmaGroup& g = columns[b];
-      const Result first =
-          step<false>(Row{row[b].value[0], row[b].exponent[0]}, g.value[0], g.exponent[0], c);
-      const Result second =
-          step<false>(Row{row[b].value[1], row[b].exponent[1]}, g.value[1], g.exponent[1], first.bits);
-      const unsigned slow =
-          first.slow | second.slow | g.codes.special | (row[b].codes.special ? 0xFFFFu : 0u);
-      const __m512i next =
-          __builtin_expect(slow != 0, 0) ? recompute(order, row[b], g, c, second.bits, slow) : second.bits;
-      c = next;
+  // rows inside, k outside: neighbouring steps do not wait for each other
+  for (int b = 0; b < blocks; ++b) {
+    const HmmaGroup& g = columns[b];
+    for (int r = 0; r < n_rows; ++r) {
+      const HmmaRow& row = reinterpret_cast<const HmmaRow*>(rows + r * row_stride)[b];
+      float* d = acc + r * acc_stride;
+      const __m512i c = _mm512_loadu_si512(d);
+      const Result first = step(Row{row.value[0], row.exponent[0]}, g.value[0], g.exponent[0], c);
+      const Result second = step(Row{row.value[1], row.exponent[1]}, g.value[1], g.exponent[1], first.bits);
+      const unsigned slow = first.slow | second.slow | g.codes.special | (row.codes.special ? 0xFFFFu : 0u);
+      __m512i next = second.bits;
+      if (__builtin_expect(slow != 0, 0)) next = recompute(order, row, g, c, next, slow);
+      _mm512_storeu_si512(d, next);
     }
-    _mm512_storeu_si512(d, c);
   }
 }
 
@@ -136,29 +123,5 @@ constinit const ChainKernel kHmmaAvx512[2] = {
      packed::pack_hmma_group<HmmaOrder::contiguous>, run<HmmaOrder::contiguous>, nullptr},
     {sizeof(HmmaRow), sizeof(HmmaGroup), packed::pack_hmma_rows<HmmaOrder::interleaved4>,
      packed::pack_hmma_group<HmmaOrder::interleaved4>, run<HmmaOrder::interleaved4>, nullptr}};
-
-MOE_AVX512 void mma_f16_avx512(const std::uint16_t* a, const std::uint16_t* b, const float* c, float* d) {
-  // the 16 rows of A are the lanes, the 8 rows of B come one by one: the sum does not tell its operands apart
-  packed::F16Group lanes;
-  packed::pack_f16_group(a, 16, lanes);
-  const __m512i by_row = _mm512_mullo_epi32(
-      _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_epi32(8));
-  for (int j = 0; j < 8; ++j) {
-    packed::F16Row row;
-    packed::pack_f16_row(b + 16 * j, row);
-    const __m512i from = _mm512_i32gather_epi32(by_row, c + j, 4);
-    const Result result = step<true>(Row{row.value, row.exponent}, lanes.value, lanes.exponent, from);
-    _mm512_i32scatter_epi32(d + j, by_row, result.bits, 4);
-    unsigned slow = result.slow | lanes.special | (row.special ? 0xFFFFu : 0u);
-    if (__builtin_expect(slow == 0, 1)) continue;
-    alignas(64) std::uint32_t before[16];
-    _mm512_store_si512(before, from);
-    for (; slow != 0; slow &= slow - 1) {
-      const int r = __builtin_ctz(slow);
-      const std::uint32_t bits = hmma_k16(a + 16 * r, b + 16 * j, AccumulatorFormat::f32, before[r]);
-      __builtin_memcpy(d + 8 * r + j, &bits, 4);
-    }
-  }
-}
 
 }  // namespace moe::reference

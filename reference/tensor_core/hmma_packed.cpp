@@ -203,26 +203,21 @@ MOE_AVX2 void pack_f16_row(const std::uint16_t* from, F16Row& to) {
   to.special = lane_mask(special) != 0;
 }
 
-MOE_AVX2 void pack_f16_group(const std::uint16_t* from, int rows_n, F16Group& to) {
-  to.special = 0;
-  for (int r = 0; r < rows_n; r += 8) {
-    __m256i v[8];  // two k a dword: after the transposition v[p] holds k = 2p, 2p + 1 of 8 rows
-    for (int j = 0; j < 8; ++j)
-      v[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 16 * (r + j)));
-    transpose8(v);
-    __m256i special = _mm256_setzero_si256();
-    for (int p = 0; p < 8; ++p) {
-      const __m256i low = _mm256_and_si256(v[p], _mm256_set1_epi32(0xFFFF)),
-                    high = _mm256_srli_epi32(v[p], 16);
-      const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
-      const __m256 even = f16_values(_mm256_castsi256_si128(packed), special);
-      const __m256 odd = f16_values(_mm256_extracti128_si256(packed, 1), special);
-      _mm256_store_ps(to.value[2 * p] + r, even);
-      _mm256_store_ps(to.value[2 * p + 1] + r, odd);
-      store(to.exponent[p] + r, pair(exponents(even), exponents(odd)));
-    }
-    to.special |= std::uint16_t(lane_mask(special) << r);
+MOE_AVX2 void pack_f16_columns(const std::uint16_t* from, F16Columns& to) {
+  __m256i v[8];  // two k a dword: after the transposition v[p] holds k = 2p, 2p + 1 of all columns
+  for (int j = 0; j < 8; ++j) v[j] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + 16 * j));
+  transpose8(v);
+  __m256i special = _mm256_setzero_si256();
+  for (int p = 0; p < 8; ++p) {
+    const __m256i low = _mm256_and_si256(v[p], _mm256_set1_epi32(0xFFFF)), high = _mm256_srli_epi32(v[p], 16);
+    const __m256i narrow = _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xD8);
+    const __m256 even = f16_values(_mm256_castsi256_si128(narrow), special);
+    const __m256 odd = f16_values(_mm256_extracti128_si256(narrow, 1), special);
+    _mm256_store_ps(to.value[2 * p], even);
+    _mm256_store_ps(to.value[2 * p + 1], odd);
+    store(to.exponent[p], pair(exponents(even), exponents(odd)));
   }
+  to.special = std::uint16_t(lane_mask(special));
 }
 
 }  // namespace moe::reference::packed

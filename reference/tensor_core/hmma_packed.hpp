@@ -28,13 +28,12 @@ struct alignas(64) F16Row {
 };
 void pack_f16_row(const std::uint16_t* from, F16Row& to);
 
-/// Transposes rows_n x 16 operands into lanes: value[k][lane]; rows_n is 8 or 16, lanes beyond it are not
-/// written.
-struct alignas(64) F16Group {
-  float value[16][16];
-  std::int32_t exponent[8][16];
+/// The 8 columns of an instruction, 16 operands each, as lanes: value[k][column].
+struct alignas(64) F16Columns {
+  float value[16][8];
+  std::int32_t exponent[8][8];
   std::uint16_t special;
 };
-void pack_f16_group(const std::uint16_t* from, int rows_n, F16Group& to);
+void pack_f16_columns(const std::uint16_t* from, F16Columns& to);
 
 }  // namespace moe::reference::packed

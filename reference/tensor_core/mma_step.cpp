@@ -68,7 +68,7 @@ void mma_f16_plain(const std::uint16_t* a, const std::uint16_t* b, const float* 
 
 constexpr MmaStep kPlain{wgmma_e4m3<Level::plain>, mma_f16_plain};
 constexpr MmaStep kAvx2{wgmma_e4m3<Level::avx2>, mma_f16_avx2};
-constexpr MmaStep kAvx512{wgmma_e4m3<Level::avx512>, mma_f16_avx512};
+constexpr MmaStep kAvx512{wgmma_e4m3<Level::avx512>, mma_f16_avx2};
 
 }  // namespace
 
