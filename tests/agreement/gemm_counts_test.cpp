@@ -1,0 +1,94 @@
+// Does sim know what the kernels do? Its closed forms and its picture of a stage beside what the emulated SM
+// counts where instructions retire, and beside the table the kernels are built from.
+#include <gtest/gtest.h>
+
+#include "device/kernels/emulated_variants.hpp"
+#include "device/kernels/gemm_variant.hpp"
+#include "reference/tensor_core/mma_step.hpp"
+#include "sim/counts.hpp"
+#include "tests/device/gemm_problem.hpp"
+
+namespace moe {
+namespace {
+
+using device::GemmConfig;
+using device::GemmKind;
+using device::kVariants;
+using device::ScaleKind;
+
+Layout layout_of(const GemmConfig& config) {
+  switch (config.kind) {
+    case GemmKind::normal_mma:
+      return Layout::normal_mma;
+    case GemmKind::normal_wgmma:
+      return Layout::normal_wgmma;
+    case GemmKind::swap_ab:
+      break;
+  }
+  return Layout::swap_ab;
+}
+
+sim::GemmShape shape_of(const GemmConfig& config, std::int64_t n, std::int64_t k) {
+  sim::GemmShape shape;
+  shape.name = "grouped_gemm";
+  shape.n = n;
+  shape.k = k;
+  shape.layout = layout_of(config);
+  shape.tile.block_m = config.block_m;
+  shape.tile.block_n = GemmConfig::block_n;
+  shape.block_scales = config.block_scales();
+  return shape;
+}
+
+std::vector<int> gemm_variants() {
+  std::vector<int> all;
+  for (const device::Variant& v : kVariants)
+    if (v.kind == device::KernelKind::grouped_gemm) all.push_back(v.index);
+  return all;
+}
+
+class GemmAgreement : public testing::TestWithParam<int> {
+ protected:
+  const GemmConfig config = kVariants[GetParam()].gemm;
+};
+INSTANTIATE_TEST_SUITE_P(Variants, GemmAgreement, testing::ValuesIn(gemm_variants()),
+                         [](const auto& info) { return std::string(kVariants[info.param].name); });
+
+// Catches: a tile, an instruction or a box that sim forgets or imagines, for dead experts, tails of rows,
+// columns and k, and any number of CTAs; a kernel that does more work than its contract says.
+TEST_P(GemmAgreement, SimsCountsAreTheEmulatorsCounts) {
+  const MmaStep& arithmetic = reference::mma_step();
+  device::test::Random random(4711 + GetParam());
+  for (int trial = 0; trial < 6; ++trial) {
+    std::vector<int> rows(std::size_t(device::test::draw(random, 1, 5)));
+    for (int& r : rows)
+      r = device::test::draw(random, 0, 1) * device::test::draw(random, 0, 2 * config.block_m + 1);
+    rows.back() += rows.back() == 0;
+    const bool block = config.block_scales();
+    const int n = block ? 256 : device::test::draw(random, 1, 40) * 8;
+    const int k = block ? 128 * device::test::draw(random, 1, 9) : 16 * device::test::draw(random, 1, 40);
+    const auto gemm = device::test::make_gemm(random, config.scales, rows, n, k, device::test::kExact);
+    const int sms = device::test::draw(random, 1, 4);
+
+    const ExpertLoad load{std::vector<std::int64_t>(rows.begin(), rows.end())};
+    Counts predicted = sim::gemm_counts(shape_of(config, n, k), load, load.total(), sms);
+    auto options = device::emulator::Options::adversarial(std::uint64_t(trial) + 1, arithmetic);
+    device::EmulatedMachine machine(device::emulated_variants(), options, sms);
+    const auto outcome = device::test::run(machine, GetParam(), gemm, int(predicted.ctas));
+    ASSERT_TRUE(outcome.counted);
+    predicted.tiles = 0;  // no instruction of its own retires for a tile; those of its k-blocks do
+    EXPECT_EQ(outcome.counts, predicted) << "n " << n << ", k " << k;
+  }
+}
+
+// Catches: a ring that was made deeper or shallower, or a stage that carries something else, while sim still
+// counts on the old one.
+TEST_P(GemmAgreement, SimsStageIsTheKernelsStage) {
+  const sim::GemmShape shape = shape_of(config, 512, 7168);
+  EXPECT_EQ(shape.stages(), config.stages);
+  EXPECT_EQ(shape.load_bytes(), config.load_bytes());
+  EXPECT_EQ(shape.math_warps(), config.math_warps());
+}
+
+}  // namespace
+}  // namespace moe
