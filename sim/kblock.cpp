@@ -57,6 +57,7 @@ KblockCost kblock_cost(const Hardware& hardware, const GemmShape& gemm) {
   const double loader = loader_cycles(hardware, gemm);
   if (loader > cost.cycles) {
     cost.cycles = loader;
+    cost.loader_bound = true;
     cost.limit = Limit::issue;
   }
   return cost;

@@ -12,11 +12,12 @@
 namespace moe::sim {
 
 struct KblockCost {
-  double cycles = 0;        // until the CTA can start the next k-block
-  double instruction = 0;   // of which its tensor instructions (with conversions) take at least this
-  double tensor_busy = 0;   // cycles the tensor pipe counts as active: N/2 a wgmma, 6/4 an f16 mma
-  double tensor_ideal = 0;  // at the full rate of the data type that the instruction works on
-  double shared = 0;        // bytes read from shared memory / 128 a cycle
+  double cycles = 0;          // until the CTA can start the next k-block
+  double instruction = 0;     // of which its tensor instructions (with conversions) take at least this
+  double tensor_busy = 0;     // cycles the tensor pipe counts as active: N/2 a wgmma, 6/4 an f16 mma
+  double tensor_ideal = 0;    // at the full rate of the data type that the instruction works on
+  double shared = 0;          // bytes read from shared memory / 128 a cycle
+  bool loader_bound = false;  // the loading thread is slower than the math
   Limit limit = Limit::tensor;
 };
 KblockCost kblock_cost(const Hardware& hardware, const GemmShape& gemm);

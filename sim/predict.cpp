@@ -35,6 +35,7 @@ struct Totals {
     main += waves;
     if (std::min(time.math, time.memory) > 0.8 * std::max(time.math, time.memory)) close += waves;
     estimated += time.seconds - waves - hardware.hbm_latency_s;
+    if (time.kblock.loader_bound && time.math > time.memory) estimated += waves;
   }
 };
 
