@@ -56,6 +56,7 @@ double lowest_gate(const MoeShape& shape) {
 // CUDA's fast exp add a few units; beyond 80 an implementation may clamp the argument, which leaves |g|
 // exp(-80).
 Interval evaluation_error(const MoeShape& shape, double g, Interval factor) {
+  if (factor.low == 0 && factor.high == 0 && g == 0) return factor;
   const double size = std::fabs(g);
   if (shape.activation == Activation::relu2) return widen(factor, 2 * kUnit, 0x1p-149);
   if (shape.activation == Activation::gelu_tanh_mul)
@@ -97,7 +98,8 @@ Interval activate(const MoeShape& shape, const Semantics* semantics, Interval g,
   if (shape.gated()) {
     factor = maybe_bf16(semantics, &Semantics::gate_rounding, factor);
     const Interval up{up_factor(shape, u.low), up_factor(shape, u.high)};
-    factor = widen(multiply(factor, widen(up, kUnit, 0)), 2 * kUnit, 0x1p-149);
+    factor = multiply(factor, widen(up, kUnit, 0));
+    if (factor.low != 0 || factor.high != 0) factor = widen(factor, 2 * kUnit, 0x1p-149);  // 0 * u stays 0
   }
   return maybe_bf16(semantics, &Semantics::product_rounding, factor);
 }

@@ -148,7 +148,7 @@ void store(const Job& job, const Task& task, const Buffers& b) {
       const AccumulationBound& rule = *job.options.bound;
       job.result.bound[to] =
           (rule.chain_factor * b.peak[at] + rule.fp32_factor * (b.size[at] + std::fabs(bias)) +
-           (job.spread() ? b.spread[at] : 0) + rule.absolute) *
+           (job.spread() ? b.spread[at] : 0) + (b.size[at] != 0 ? rule.absolute : 0)) *
           std::fabs(weight);
     }
   }

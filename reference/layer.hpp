@@ -27,6 +27,9 @@ Tensor spec_grouped_gemm(const Problem&, const TensorSet& inputs, int threads);
 /// All stage tensors of op=moe_layer, from topk_ids to out.
 TensorSet spec_layer(const Problem&, const Semantics&, const TensorSet& inputs, int threads);
 
+/// The same to the bit: every stage as Semantics says on the silicon (reference/exact).
+TensorSet exact_layer(const Problem&, const Semantics&, const TensorSet& inputs, int threads);
+
 /// out of token rows in real arithmetic: [tokens, hidden].
 std::vector<double> ideal_layer(const Problem&, const TensorSet& inputs, std::span<const std::int64_t> tokens,
                                 int threads);

@@ -3,6 +3,7 @@
 // and adds its own bound.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fixtures/problem/number_formats.hpp"
 #include "reference/activation.hpp"
@@ -15,6 +16,10 @@
 
 namespace moe::reference {
 namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr Interval kAnything{-std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::infinity()};
 
 using Intervals = std::vector<Interval>;  // row-major
 
@@ -36,10 +41,17 @@ Interval amax_of_row(std::span<const Interval> row) {
   return amax;
 }
 
+// Whether a rule without floor may meet a group of zeros here, and then gives NaN, or not: nothing can be
+// said.
+bool may_divide_by_zero(const Walk& walk, Interval scale) {
+  return walk.options.semantics && scale.low == 0 && scale.high > 0;
+}
+
 // Quantises and dequantises rows of intervals. `given`: the static scale; `whole`: the amax of all rows
 // (dynamic).
+// `open` (one a row, or null) is set where nothing can be said of the row.
 RealActivations requantised(const Walk& walk, const Intervals& x, std::int64_t columns, float given,
-                            Interval whole) {
+                            Interval whole, std::vector<char>* open = nullptr) {
   const QuantScheme& scheme = walk.problem.quant;
   const std::int64_t rows = columns ? std::int64_t(x.size()) / columns : 0, blocks = (columns + 127) / 128;
   RealActivations real{columns, std::vector<double>(x.size()), std::vector<double>(x.size()),
@@ -53,8 +65,10 @@ RealActivations requantised(const Walk& walk, const Intervals& x, std::int64_t c
       const Interval amax = scheme.kind == QuantKind::tensor_dynamic ? whole : amax_of_row(group);
       const Interval scale =
           derived ? scale_interval(walk.options.semantics, scheme, amax) : Interval{given, given};
+      if (open && may_divide_by_zero(walk, scale)) (*open)[std::size_t(r)] = 1;
       for (std::int64_t i = 0; i < range.count; ++i) {
-        const Interval value = dequantised_interval(group[std::size_t(i)], scale, derived);
+        Interval value = dequantised_interval(group[std::size_t(i)], scale, derived);
+        if (scale.high == 0 && walk.options.semantics) value = {kNan, kNan};  // 0 / 0: a rule without floor
         const std::size_t at = std::size_t(r * columns + range.first + i);
         real.center[at] = value.middle();
         real.radius[at] = value.radius();
@@ -159,18 +173,22 @@ StageTruth layer_truth(const Problem& problem, const TensorSet& inputs, std::spa
   const Interval hidden = amax_of_hidden(walk), middle = amax_of_activations(walk, hidden);
   const JudgedPairs pairs = judged_pairs(problem, routing.at("topk_ids"), tokens);
   const Intervals h = first_half(walk, pairs, tokens, hidden);
+  std::vector<char> open(pairs.second.size(), 0);
   const RealActivations real =
-      requantised(walk, h, problem.shape.local_intermediate(), given_scale(walk, "a2_scale"), middle);
+      requantised(walk, h, problem.shape.local_intermediate(), given_scale(walk, "a2_scale"), middle, &open);
   GroupedGemm gemm = layer_weights(problem, 2, inputs);
   if (weight_place(problem, options.semantics) == WeightPlace::gemm2)
     gemm.row_weight = routing.at("topk_weights").as<float>().data();
   const SumOptions sum{accumulation_bound(options.semantics, problem.quant, gemm.w.k), options.threads};
-  const Intervals out =
-      combined(walk, pairs, tokens.size(), rounded(grouped_sum(gemm, pairs.second, &real, sum)));
+  Intervals out = combined(walk, pairs, tokens.size(), rounded(grouped_sum(gemm, pairs.second, &real, sum)));
+  for (std::size_t p = 0; p < open.size(); ++p)
+    if (open[p])
+      std::fill_n(out.begin() + pairs.token[p] * problem.shape.hidden, problem.shape.hidden, kAnything);
   for (const Interval& x : out) {
     truth.tensors[0].low.push_back(float(x.low));
     truth.tensors[0].high.push_back(float(x.high));
-    truth.tensors[0].want.push_back(float(round_bf16(x.middle())));
+    truth.tensors[0].want.push_back(std::isinf(x.low) && std::isinf(x.high) ? 0.0f
+                                                                            : float(round_bf16(x.middle())));
   }
   return truth;
 }

@@ -52,7 +52,9 @@ Interval code_interval(Interval x, float scale) {
 }
 
 Interval dequantised_interval(Interval x, Interval scale, bool derived) {
-  return {least_dequantised(x.low, scale, derived), -least_dequantised(-x.high, scale, derived)};
+  const Interval value{least_dequantised(x.low, scale, derived), -least_dequantised(-x.high, scale, derived)};
+  if (scale.low >= 0x1p-126 || (x.low == 0 && x.high == 0)) return value;
+  return widen(value, 0, 448 * 0x1p-126);  // 1/s overflows and the code saturates
 }
 
 }  // namespace moe::reference

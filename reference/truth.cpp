@@ -13,6 +13,7 @@ double TensorTruth::bound(std::size_t i) const {
 
 double TensorTruth::ratio(std::size_t i, double got) const {
   constexpr double kOutside = std::numeric_limits<double>::infinity();
+  if (low[i] == -kOutside && high[i] == kOutside) return 0;
   if (std::isnan(low[i]) || std::isnan(high[i])) return std::isnan(got) ? 0 : kOutside;
   if (std::isnan(got)) return kOutside;
   if (got == want[i]) return 0;

@@ -24,7 +24,8 @@ struct TensorTruth {
   std::vector<std::int64_t> rows;  // judged rows, numbered as in the canonical tensor
   Tensor bits;              // [rows, columns], the declared Semantics to the bit; empty if not asked for
   std::vector<float> want;  // spec: real arithmetic on the stage's input, rounded once; empty without bounds
-  std::vector<float> low, high;  // every correct output lies in [low, high]; NaN where it must be NaN
+  std::vector<float> low, high;  // every correct output lies in [low, high]; NaN where it must be NaN,
+                                 // [-inf, inf] where nothing can be said (NaN is allowed too)
 
   /// Largest distance of an allowed output from `want`.
   double bound(std::size_t i) const;

@@ -6,6 +6,7 @@
 #include "reference/grouped_sum.hpp"
 #include "reference/interval.hpp"
 #include "reference/parallel.hpp"
+#include "reference/stage_bits.hpp"
 #include "reference/stage_rows.hpp"
 #include "reference/truth.hpp"
 
@@ -33,6 +34,8 @@ TensorTruth sum_truth(const Problem& problem, std::string tensor, const GroupedG
   std::vector<std::int64_t> numbers;
   for (const GemmRow& row : rows) numbers.push_back(row.out);
   TensorTruth truth = sized(std::move(tensor), gemm.w.n, std::move(numbers), options.bounds);
+  if (options.bits && options.semantics)
+    truth.bits = gemm_bits(truth.tensor, *options.semantics, problem.quant, gemm, rows, options.threads);
   if (!options.bounds) return truth;
   const SumOptions sum_options{accumulation_bound(options.semantics, problem.quant, gemm.w.k),
                                options.threads};
@@ -66,6 +69,8 @@ StageTruth combine_truth(const Problem& problem, StageTensors tensors, std::span
   const std::int64_t hidden = problem.shape.hidden, k = problem.shape.top_k;
   StageTruth stage{"combine", {sized("out", hidden, {tokens.begin(), tokens.end()}, options.bounds)}};
   TensorTruth& truth = stage.tensors[0];
+  if (options.bits && options.semantics)
+    truth.bits = combine_bits(problem, *options.semantics, tensors, tokens, options.threads);
   if (!options.bounds) return stage;
   parallel_for(std::int64_t(tokens.size()), options.threads, [&](std::int64_t i) {
     std::vector<double> sum(std::size_t(hidden), 0.0), size(std::size_t(hidden), 0.0);

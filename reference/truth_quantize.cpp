@@ -4,9 +4,11 @@
 
 #include "fixtures/problem/number_formats.hpp"
 #include "reference/activation.hpp"
+#include "reference/exact/exact_stages.hpp"
 #include "reference/operands.hpp"
 #include "reference/parallel.hpp"
 #include "reference/quant_bound.hpp"
+#include "reference/stage_bits.hpp"
 #include "reference/stage_rows.hpp"
 #include "reference/truth.hpp"
 
@@ -153,6 +155,31 @@ Row activation_row(const Problem& problem, const TruthOptions& options, const Te
   return row;
 }
 
+TensorScale whole_scale(const Stage& stage, float amax) {
+  if (stage.problem.quant.kind == QuantKind::tensor_static) return {0, stage.given_scale};
+  return exact_tensor_scale(*stage.options.semantics, stage.problem.quant, amax);
+}
+
+template <class QuantiseRow>
+void add_bits(const Stage& stage, StageTruth& truth, const TensorScale& whole, QuantiseRow quantise) {
+  QuantisedBits bits = quantised_bits(stage.problem.quant, stage.columns, truth.tensors[0].rows, whole,
+                                      stage.options.threads, quantise);
+  truth.tensors[0].bits = bits.codes.renamed(stage.codes);
+  truth.tensors[1].bits = bits.scales.renamed(stage.scales);
+}
+
+float exact_amax(const Problem& problem, const TruthOptions& options, const Tensor& gemm1,
+                 std::span<const std::int32_t> experts) {
+  std::vector<float> amax(experts.size(), 0.0f);
+  parallel_for(std::int64_t(experts.size()), options.threads, [&](std::int64_t pair) {
+    if (experts[std::size_t(pair)] < 0) return;
+    std::vector<float> row(std::size_t(problem.shape.local_intermediate()));
+    exact_activation_row(problem.shape, *options.semantics, bf16_codes(gemm1, pair), row);
+    amax[std::size_t(pair)] = amax_of(row);
+  });
+  return amax_of(amax);
+}
+
 }  // namespace
 
 StageTruth quantize_truth(const Problem& problem, StageTensors tensors, std::span<const std::int64_t> tokens,
@@ -163,11 +190,24 @@ StageTruth quantize_truth(const Problem& problem, StageTensors tensors, std::spa
     stage.spec_amax = hidden_amax(problem, tensors, options.threads);
     stage.amax = {stage.spec_amax, stage.spec_amax};
   }
-  return quantiser_truth("quantize", stage, {tokens.begin(), tokens.end()}, [&](std::int64_t token) {
-    Row row{hidden_row(problem, tensors, token), {}};
-    for (const float x : row.spec) row.allowed.push_back({x, x});
-    return row;
-  });
+  StageTruth truth =
+      quantiser_truth("quantize", stage, {tokens.begin(), tokens.end()}, [&](std::int64_t token) {
+        Row row{hidden_row(problem, tensors, token), {}};
+        for (const float x : row.spec) row.allowed.push_back({x, x});
+        return row;
+      });
+  if (options.bits && options.semantics) {
+    const Tensor& hidden = lookup(tensors.outputs, tensors.inputs, "hidden");
+    const float* weights = problem.shape.weight_on_input
+                               ? lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>().data()
+                               : nullptr;
+    const TensorScale whole = whole_scale(stage, stage.spec_amax);
+    add_bits(stage, truth, whole, [&](std::int64_t token, std::uint8_t* codes, float* scales) {
+      exact_quantize_row(*options.semantics, problem.quant, bf16_codes(hidden, token),
+                         weights ? weights + token * problem.shape.top_k : nullptr, whole, codes, scales);
+    });
+  }
+  return truth;
 }
 
 StageTruth act_quant_truth(const Problem& problem, StageTensors tensors, std::span<const std::int64_t> pairs,
@@ -196,8 +236,19 @@ StageTruth act_quant_truth(const Problem& problem, StageTensors tensors, std::sp
   std::vector<std::int64_t> rows;
   for (const std::int64_t p : pairs)
     if (experts[std::size_t(p)] >= 0) rows.push_back(p);
-  return quantiser_truth("act_quant", stage, std::move(rows),
-                         [&](std::int64_t pair) { return activation_row(problem, options, gemm1, pair); });
+  StageTruth truth = quantiser_truth("act_quant", stage, std::move(rows), [&](std::int64_t pair) {
+    return activation_row(problem, options, gemm1, pair);
+  });
+  if (options.bits && options.semantics) {
+    const bool dynamic = problem.quant.kind == QuantKind::tensor_dynamic;
+    const TensorScale whole =
+        whole_scale(stage, dynamic ? exact_amax(problem, options, gemm1, experts) : 0.0f);
+    add_bits(stage, truth, whole, [&](std::int64_t pair, std::uint8_t* codes, float* scales) {
+      exact_act_quant_row(problem.shape, *options.semantics, problem.quant, bf16_codes(gemm1, pair), whole,
+                          codes, scales);
+    });
+  }
+  return truth;
 }
 
 }  // namespace moe::reference
