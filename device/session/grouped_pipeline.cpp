@@ -17,6 +17,7 @@ namespace moe::device {
 namespace {
 
 struct Grouped {
+  Grouped(Machine& machine, const Case& c) : machine(machine), c(c) {}
   Machine& machine;
   Case c;
   std::int64_t sources = 0;  // rows of c
@@ -210,7 +211,7 @@ std::vector<Stage> stages_of(const std::shared_ptr<Grouped>& grouped) {
 }  // namespace
 
 Pipeline build_grouped_gemm(Machine& machine, const Case& c, const TensorSet& inputs) {
-  auto g = std::make_shared<Grouped>(Grouped{machine, c});
+  auto g = std::make_shared<Grouped>(machine, c);
   take_groups(*g, inputs);
   prepare_gather(*g, inputs);
   prepare_gemm(*g, inputs);

@@ -12,6 +12,7 @@ namespace {
 
 /// Everything one layer holds on the machine; the stages share it.
 struct Layer {
+  Layer(Machine& machine, const Case& c) : machine(machine), c(c) {}
   Machine& machine;
   Case c;
   bool routes = false;  // else ids and weights are inputs
@@ -173,7 +174,7 @@ void collect(Layer& l, TensorSet& outputs) {
 }  // namespace
 
 Pipeline build_moe_layer(Machine& machine, const Case& c, const TensorSet& inputs) {
-  auto layer = std::make_shared<Layer>(Layer{machine, c});
+  auto layer = std::make_shared<Layer>(machine, c);
   take_routing(*layer, inputs);
   prepare_quantize(*layer, inputs);
   prepare_act_quant(*layer, inputs);
