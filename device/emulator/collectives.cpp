@@ -1,6 +1,7 @@
 // Instructions that a whole warp or several warps execute together: shuffles, ballot, elect, mma.sync,
 // convergence, CTA and named barriers. Only warp_sync, barriers and the wgmma wait order memory; the others
 // order execution.
+#include <algorithm>
 #include <cstring>
 
 #include "device/emulator/engine.hpp"
@@ -31,11 +32,11 @@ void exchange(Cta& c, WarpPoint point, Pc pc, Finish finish) {
 }
 
 /// Fragments of mma.m16n8k16 (PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type").
-void run_mma(Cta& c, WarpState& w) {
+void run_mma(Cta& c, const WarpState::Mma& m) {
   std::uint16_t a[16 * 16], b[8 * 16];
   float in[16 * 8], out[16 * 8];
   for (int lane = 0; lane < 32; ++lane) {
-    const WarpState::Fragment& f = w.fragments[std::size_t(lane)];
+    const WarpState::Fragment& f = m.lanes[std::size_t(lane)];
     const int g = lane / 4, t = lane % 4;
     for (int r = 0; r < 4; ++r) std::memcpy(a + (g + 8 * (r & 1)) * 16 + 2 * t + 8 * (r >> 1), &f.a[r], 4);
     for (int r = 0; r < 2; ++r) std::memcpy(b + g * 16 + 2 * t + 8 * r, &f.b[r], 4);
@@ -44,7 +45,7 @@ void run_mma(Cta& c, WarpState& w) {
   c.options->arithmetic.mma_f16(a, b, in, out);
   for (int lane = 0; lane < 32; ++lane)
     for (int r = 0; r < 2; ++r)
-      std::memcpy(w.fragments[std::size_t(lane)].d + 2 * r, out + (lane / 4 + 8 * r) * 8 + 2 * (lane % 4), 8);
+      std::memcpy(m.lanes[std::size_t(lane)].d + 2 * r, out + (lane / 4 + 8 * r) * 8 + 2 * (lane % 4), 8);
   ++c.counts.mma;
 }
 
@@ -108,8 +109,8 @@ bool arrive_at_warp(Cta& c, WarpPoint point, Pc pc, bool orders_memory) {
   for (int lane = 0; lane < 32; ++lane)
     if (c.threads[std::size_t(t.warp * 32 + lane)].converged != w.passed.size())
       report(c, "warp-divergence", pc, "lanes of warp ", t.warp,
-             " have executed different numbers of wgmma.fence and "
-             "wgmma.commit_group since they last converged");
+             " have executed different numbers of wgmma.fence, "
+             "wgmma.commit_group and mma.sync since they last converged");
   return true;
 }
 
@@ -125,6 +126,13 @@ void release_warp(Cta& c, WarpState& w, int warp, bool orders_memory) {
 void wait_for_warp(Cta& c, std::uint32_t generation, Blocked why, std::uint32_t object, Pc pc) {
   const int warp = c.running->warp;
   while (c.warps[std::size_t(warp)].generation == generation) block(c, why, object, 0, pc);
+}
+
+void wait_for_mma(Cta& c, Thread& t, Pc pc) {
+  while (c.warps[std::size_t(t.warp)].mma_done < t.mma_issued)
+    block(c, Blocked::mma, std::uint32_t(t.warp), 0, pc);
+  t.mma_lo = ~std::uintptr_t(0);
+  t.mma_hi = 0;
 }
 
 void pass_warp_point(Cta& c, WarpPoint point, Pc pc) {
@@ -143,10 +151,10 @@ void pass_warp_point(Cta& c, WarpPoint point, Pc pc) {
 namespace moe::hopper::engine {
 using namespace moe::device::emulator;
 
-Index thread_index() noexcept { return {unsigned(current->running->id), 0, 0}; }
-Index cta_index() noexcept { return {current->index, 0, 0}; }
-Index cta_size() noexcept { return {current->launch->block, 1, 1}; }
-Index grid_size() noexcept { return {current->launch->grid, 1, 1}; }
+unsigned thread_index() noexcept { return unsigned(current->running->id); }
+unsigned cta_index() noexcept { return current->index; }
+unsigned cta_size() noexcept { return current->launch->block; }
+unsigned grid_size() noexcept { return current->launch->grid; }
 std::uint8_t* dynamic_smem() noexcept { return current->shared; }
 
 void named_barrier(int id, int threads) { barrier(*current, id, threads, MOE_CALLER()); }
@@ -207,12 +215,27 @@ std::uint32_t ballot(bool predicate) {
 
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b) {
   Cta& c = *current;
-  const Pc pc = MOE_CALLER();
-  WarpState::Fragment& f = c.warps[std::size_t(c.running->warp)].fragments[std::size_t(c.running->lane)];
+  pass_warp_point(c, WarpPoint::mma, MOE_CALLER());
+  Thread& t = *c.running;
+  WarpState& w = c.warps[std::size_t(t.warp)];
+  const std::uint32_t number = t.mma_issued++;
+  if (number - w.mma_first == w.mma_queue.size()) w.mma_queue.emplace_back();
+  WarpState::Mma& m = w.mma_queue[number - w.mma_first];
+  WarpState::Fragment& f = m.lanes[std::size_t(t.lane)];
   f.d = d;
   std::memcpy(f.a, a, sizeof f.a);
   std::memcpy(f.b, b, sizeof f.b);
-  exchange(c, WarpPoint::mma, pc, [&c](WarpState& w) { run_mma(c, w); });
+  const auto at = reinterpret_cast<std::uintptr_t>(d);
+  t.mma_lo = std::min(t.mma_lo, at);
+  t.mma_hi = std::max(t.mma_hi, at + 4 * sizeof(float));
+  if (++m.arrived < 32) return;
+  run_mma(c, m);
+  ++w.mma_done;
+  if (w.mma_done - w.mma_first == w.mma_queue.size()) {
+    w.mma_first = w.mma_done;
+    w.mma_queue.clear();
+  }
+  wake(c, Blocked::mma, std::uint32_t(t.warp), t.warp * 32, t.warp * 32 + 32);
 }
 
 void ld_volatile(const void* p, void* value) {  // always a place to switch: the value may come from elsewhere

@@ -64,7 +64,7 @@ struct AsyncReader {
 };
 
 // ---- threads and what they wait for
-enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, bulk, done };
+enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, mma, bulk, done };
 
 struct Accumulators {  // a d[R] of a thread's wgmmas, on its stack
   std::uintptr_t lo, hi;
@@ -86,6 +86,9 @@ struct Thread {
   std::uint32_t issued = 0, waited = 0;  // wgmmas
   std::vector<std::uint32_t> wgmma_groups, bulk_stores, bulk_groups;
   std::uint32_t converged = 0;  // warp-wide instructions executed since the warp last waited
+  std::uint32_t mma_issued = 0;
+  std::uintptr_t mma_lo = ~std::uintptr_t(0),
+                 mma_hi = 0;  // holds the accumulators of mma.sync that may still run
 };
 
 // ---- asynchronous engines
@@ -169,7 +172,12 @@ struct WarpState {
     float* d;
     std::uint32_t a[4], b[2];
   };
-  std::array<Fragment, 32> fragments{};
+  struct Mma {  // runs when the last lane has issued it
+    int arrived = 0;
+    std::array<Fragment, 32> lanes;
+  };
+  std::vector<Mma> mma_queue;  // [i] has number mma_first + i
+  std::uint32_t mma_first = 0, mma_done = 0;
   struct Passed {
     WarpPoint point;
     Pc pc;
@@ -205,7 +213,7 @@ class Cta {
   // what happened
   std::vector<RawReport> reports;
   bool stopped = false, deadlock = false;
-  std::uint64_t switches = 0, accesses = 0;
+  std::uint64_t switches = 0, accesses = 0, steps = 0;
   CtaCounts counts;
   AccessLog log;
   // scheduling

@@ -64,7 +64,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.index = index;
   c.reports.clear();
   c.stopped = c.deadlock = false;
-  c.switches = c.accesses = 0;
+  c.switches = c.accesses = c.steps = 0;
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
   c.log.clear();

@@ -97,6 +97,9 @@ void release_wgmma_waits(Cta& c, int group);
 bool arrive_at_warp(Cta& c, WarpPoint point, Pc pc, bool orders_memory);
 void release_warp(Cta& c, WarpState& w, int warp, bool orders_memory);
 void wait_for_warp(Cta& c, std::uint32_t generation, Blocked why, std::uint32_t object, Pc pc);
+/// Waits for the mma.sync that the thread has issued: they run when their last lane arrives, and a lane waits
+/// only where it touches the accumulators, so that a chain costs one switch and not one an instruction.
+void wait_for_mma(Cta& c, Thread& t, Pc pc);
 /// A warp-wide instruction that does not wait here: all lanes must pass the same ones in the same order.
 void pass_warp_point(Cta& c, WarpPoint point, Pc pc);
 std::string_view name(WarpPoint point);

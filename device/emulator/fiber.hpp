@@ -32,31 +32,23 @@ struct Fiber {
   void* fake_stack = nullptr;
 };
 
-/// Leaves `from`, continues `to`; returns when something switches to `from` again. The switch carries
-/// `argument` and the address of `from`, into which the continued side stores where `from` stopped.
-struct SwitchNote {
-  Fiber* from;
-  void* argument;
-};
-
-/// Must be the first thing after a switch or at a fiber's entry: stores the context of the side that was
-/// left.
-inline void* arrived(boost::context::detail::transfer_t t, Fiber& self) {
-  auto* note = static_cast<SwitchNote*>(t.data);
-  note->from->context = t.fctx;
+/// Must be the first thing after a switch and at a fiber's entry: tells the side that was left where it
+/// stopped.
+inline void arrived(boost::context::detail::transfer_t t, Fiber& self) {
+  auto* from = static_cast<Fiber*>(t.data);
+  from->context = t.fctx;
 #if defined(MOE_FIBER_ASAN)
-  __sanitizer_finish_switch_fiber(self.fake_stack, &note->from->stack, &note->from->stack_bytes);
+  __sanitizer_finish_switch_fiber(self.fake_stack, &from->stack, &from->stack_bytes);
 #endif
   (void)self;
-  return note->argument;
 }
 
-inline void switch_fiber(Fiber& from, Fiber& to, void* argument) {
-  SwitchNote note{&from, argument};
+/// Leaves `from`, continues `to`; returns when something switches to `from` again.
+inline void switch_fiber(Fiber& from, Fiber& to) {
 #if defined(MOE_FIBER_ASAN)
   __sanitizer_start_switch_fiber(&from.fake_stack, to.stack, to.stack_bytes);
 #endif
-  arrived(boost::context::detail::jump_fcontext(to.context, &note), from);
+  arrived(boost::context::detail::jump_fcontext(to.context, &from), from);
 }
 
 /// Stacks with a guard page below each. The tops are staggered, so that equal frames of many threads do not

@@ -21,10 +21,7 @@ bool in_program(std::uintptr_t a, std::uint64_t bytes) {
 
 /// Outside every region: constants of the program and the kernel's parameters may be read, nothing else.
 void foreign_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, Pc pc, const char* what) {
-  const auto params = reinterpret_cast<std::uintptr_t>(c.launch->params);
-  if (kind == Access::read &&
-      (in_program(a, bytes) || (a >= params && a + bytes <= params + c.launch->params_bytes)))
-    return;
+  if (kind == Access::read && in_program(a, bytes)) return;
   const Region* before = a ? c.memory->find(a - 1) : nullptr;
   for (std::uintptr_t back = 64; !before && back <= 65536 && back < a; back *= 2)
     before = c.memory->find(a - back);
@@ -70,6 +67,7 @@ inline void access(void* p, std::uint32_t bytes, bool write, bool aligned, const
   if (aligned && (a & (bytes - 1))) misaligned(*c, a, bytes, write, pc);
   Thread& t = *c->running;
   if (a - t.stack_bottom < kStackBytes) {
+    if (a < t.mma_hi && a + bytes > t.mma_lo) wait_for_mma(*c, t, pc);
     if (t.accumulator_count) stack_access(*c, t, a, bytes, write, pc);
     return;
   }
@@ -86,6 +84,10 @@ inline void access(void* p, std::uint32_t bytes, bool write, bool aligned, const
 
 void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, Pc pc, const char* what) {
   if (bytes == 0) return;
+  const auto params = reinterpret_cast<std::uintptr_t>(c.launch->params);
+  if (a - params < c.launch->params_bytes && a + bytes <= params + c.launch->params_bytes &&
+      kind == Access::read)
+    return;
   if (a < c.cached.lo || a >= c.cached.hi) {
     find_region(c, a);
     if (a < c.cached.lo || a >= c.cached.hi) return foreign_access(c, a, bytes, kind, pc, what);

@@ -86,13 +86,6 @@ Thread& choose_thread(Cta& c) {
   return c.threads[std::size_t(warp * 32 + lane)];
 }
 
-void resume(Cta& c, Thread& t) {
-  ++c.switches;
-  c.running = &t;
-  switch_fiber(c.scheduler, t.fiber, &t);
-  c.running = nullptr;
-}
-
 // ---- deadlock
 void describe_wait(const Cta& c, const Thread& t, std::string& s) {
   if (t.blocked == Blocked::mbarrier) {
@@ -109,11 +102,14 @@ void describe_wait(const Cta& c, const Thread& t, std::string& s) {
              " of 32 lanes arrived");
   } else if (t.blocked == Blocked::wgmma) {
     const Warpgroup& g = c.groups[t.object];
-    s += "completion of wgmmas";
+    s += "its wgmmas";
     if (g.formed < g.first + g.ops.size()) {
       const WgmmaOp& op = g.ops[g.formed - g.first];
       s += say("; the one at ", At{op.pc}, " was executed by ", op.arrived, " of 128 threads");
     }
+  } else if (t.blocked == Blocked::mma) {
+    const WarpState& w = c.warps[t.object];
+    s += say("its mma.sync, ", w.mma_queue.empty() ? 0 : w.mma_queue.back().arrived, " of 32 lanes arrived");
   } else {
     s += "its bulk stores";
   }
@@ -144,7 +140,44 @@ void wake(Cta& c, Blocked why, std::uint32_t object, int first, int last) {
   }
 }
 
-void yield(Cta& c) { switch_fiber(c.running->fiber, c.scheduler, nullptr); }
+/// Does asynchronous work until a thread is to run; null when the CTA has ended. Runs on the stack of whoever
+/// gives up control, so that going from thread to thread is one switch.
+Thread* next_thread(Cta& c) {
+  c.running = nullptr;
+  for (; !c.stopped; ++c.steps) {
+    const std::uint32_t pending = pending_engines(c);
+    if (!c.runnable_warps && !pending) {
+      if (c.alive) report_deadlock(c);
+      return nullptr;
+    }
+    if (c.steps >= c.options->max_switches) {
+      c.stopped = true;
+      add_report(c, "livelock", c.threads[0].pc,
+                 say("CTA ", c.index, " did not end within ", c.options->max_switches, " steps"));
+      return nullptr;
+    }
+    if (c.options->mode == Mode::pct && c.steps >= c.next_change) {
+      c.priority[c.random.below(std::uint32_t(c.priority.size()))] = 1 + c.random.below(1000);
+      c.next_change = c.steps + 1 + c.random.below(2000);
+    }
+    const int engine = choose_engine(c, pending);
+    if (engine < 0) {
+      ++c.steps;
+      return &choose_thread(c);
+    }
+    async_step(c, Engine(engine));
+  }
+  return nullptr;
+}
+
+void yield(Cta& c) {
+  Thread& t = *c.running;
+  Thread* next = next_thread(c);
+  c.running = next;
+  if (next == &t) return;
+  ++c.switches;
+  switch_fiber(t.fiber, next ? next->fiber : c.scheduler);
+}
 
 void block(Cta& c, Blocked why, std::uint32_t object, std::uint32_t argument, Pc pc) {
   Thread& t = *c.running;
@@ -164,8 +197,10 @@ void stop(Cta& c) {
 /// First and last thing of a CUDA thread.
 void thread_main(boost::context::detail::transfer_t transfer) {
   Cta& c = *current;
-  Thread& t = *static_cast<Thread*>(arrived(transfer, c.running->fiber));
+  Thread& t = *c.running;
+  arrived(transfer, t.fiber);
   c.launch->run(c.launch->params);
+  wait_for_mma(c, t, t.pc);  // lanes that never come make a deadlock, not a silence
   if (t.issued != t.waited)
     report(c, "wgmma-unfinished", t.pc, Who{t.id},
            " exits with a wgmma in flight (no wgmma.wait_group covers it)");
@@ -207,28 +242,9 @@ void start_threads(Cta& c) {
 
 void run_cta(Cta& c) {
   start_threads(c);
-  for (std::uint64_t steps = 0; !c.stopped; ++steps) {
-    const std::uint32_t pending = pending_engines(c);
-    if (!c.runnable_warps && !pending) {
-      if (c.alive) report_deadlock(c);
-      return;
-    }
-    if (steps >= c.options->max_switches) {
-      c.stopped = true;
-      add_report(c, "livelock", c.threads[0].pc,
-                 say("CTA ", c.index, " did not end within ", c.options->max_switches, " steps"));
-      return;
-    }
-    if (c.options->mode == Mode::pct && steps >= c.next_change) {
-      c.priority[c.random.below(std::uint32_t(c.priority.size()))] = 1 + c.random.below(1000);
-      c.next_change = steps + 1 + c.random.below(2000);
-    }
-    const int engine = choose_engine(c, pending);
-    if (engine >= 0)
-      async_step(c, Engine(engine));
-    else
-      resume(c, choose_thread(c));
-  }
+  c.running = next_thread(c);
+  if (c.running) switch_fiber(c.scheduler, c.running->fiber);  // comes back when the CTA has ended
+  c.running = nullptr;
 }
 
 }  // namespace moe::device::emulator

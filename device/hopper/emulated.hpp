@@ -15,10 +15,10 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) alignas(n)
-#define threadIdx (::moe::hopper::engine::thread_index())
-#define blockIdx (::moe::hopper::engine::cta_index())
-#define blockDim (::moe::hopper::engine::cta_size())
-#define gridDim (::moe::hopper::engine::grid_size())
+#define threadIdx (::moe::hopper::engine::Index{::moe::hopper::engine::thread_index(), 0, 0})
+#define blockIdx (::moe::hopper::engine::Index{::moe::hopper::engine::cta_index(), 0, 0})
+#define blockDim (::moe::hopper::engine::Index{::moe::hopper::engine::cta_size(), 1, 1})
+#define gridDim (::moe::hopper::engine::Index{::moe::hopper::engine::grid_size(), 1, 1})
 
 struct uint2 {
   unsigned x, y;
@@ -42,10 +42,10 @@ struct Index {
   unsigned x, y, z;
 };
 enum class WarpOp { sync, elect, setmaxnreg_inc, setmaxnreg_dec };
-__attribute__((const)) Index thread_index() noexcept;
-__attribute__((const)) Index cta_index() noexcept;
-__attribute__((const)) Index cta_size() noexcept;
-__attribute__((const)) Index grid_size() noexcept;
+__attribute__((const)) unsigned thread_index() noexcept;
+__attribute__((const)) unsigned cta_index() noexcept;
+__attribute__((const)) unsigned cta_size() noexcept;
+__attribute__((const)) unsigned grid_size() noexcept;
 __attribute__((const)) std::uint8_t* dynamic_smem() noexcept;
 void mbar_init(void* bar, std::uint32_t count);
 void fence_mbar_init();
