@@ -10,6 +10,7 @@
 #include "device/hopper/tensor_map.hpp"
 #include "fixtures/problem/mma_step.hpp"
 #include "tests/device/kernels/pipeline_params.hpp"
+#include "tests/device/scramble.hpp"
 
 namespace moe::test {
 
@@ -21,15 +22,6 @@ std::uint8_t integer_code(int value);
 
 hopper::TensorMap tensor_map(const void* base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
                              unsigned box_rows);
-
-/// Numbers 0, 1, 2, ... scrambled: the same on every machine.
-struct Scramble {
-  std::uint64_t state;
-  int below(int n) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return int((state >> 33) % std::uint64_t(n));
-  }
-};
 
 struct PipelineProblem {
   device::emulator::GlobalMemory memory;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "tests/device/emulator_fixture.hpp"
+#include "tests/device/kernels/mma_fault.hpp"
 
 namespace moe::test {
 namespace {
@@ -178,6 +179,25 @@ TEST(ProtocolChecker, CountsWhatRetires) {
   EXPECT_EQ(c.tma_loads, 3 * 5 * 2);
   EXPECT_EQ(c.tma_load_bytes, 3 * 5 * kStageBytes);
   EXPECT_EQ(c.tma_store_bytes, 3 * 64 * 16 * 4);
+}
+
+// Catches: an mma.sync that waits for nobody, so that a lane's absence gives wrong values in silence.
+TEST(ProtocolChecker, MmaNeedsAllLanes) {
+  device::emulator::GlobalMemory memory;
+  Emulator emulator(memory);
+  MmaFaultParams params{static_cast<float*>(memory.allocate(32 * 4 * 4, "out")), -1};
+  for (int seed = -1; seed < 5; ++seed)
+    for (int lane : {-1, 0, 7, 31}) {
+      params.missing_lane = lane;
+      const Options o =
+          seed < 0 ? deterministic() : Options::adversarial(std::uint64_t(seed), integer_arithmetic());
+      const LaunchResult r = emulator.launch({run_mma_fault, &params, sizeof params, 1, 32, 0}, o);
+      EXPECT_EQ(r.deadlock, lane >= 0);
+      EXPECT_EQ(r.clean(), lane < 0) << all_sentences(r);
+      if (lane >= 0) {
+        EXPECT_NE(r.reports.at(0).text.find("31 of 32 lanes"), std::string::npos) << all_sentences(r);
+      }
+    }
 }
 
 }  // namespace
