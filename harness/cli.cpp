@@ -1,0 +1,77 @@
+#include "harness/cli.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <ostream>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
+#include "harness/exit_code.hpp"
+#include "harness/record.hpp"
+#include "harness/worker.hpp"
+
+namespace moe::harness {
+namespace {
+
+int run_command(const Options& o, const Streams& s) {
+  if (o.command == "check") return cmd_check(o, s);
+  if (o.command == "bench") return cmd_bench(o, s);
+  if (o.command == "predict") return cmd_predict(o, s);
+  if (o.command == "compare") return cmd_compare(o, s);
+  if (o.command == "reference") return cmd_reference(o, s);
+  if (o.command == "list") return cmd_list(o, s);
+  return cmd_doctor(o, s);
+}
+
+const Command& known_command(const std::string& name) {
+  if (const Command* command = find_command(name)) return *command;
+  std::vector<std::string_view> names;
+  for (const Command& c : commands()) names.push_back(c.name);
+  throw BadInput(fmt::format("unknown command '{}'{}; there are {}", name, hint(name, names), join(names)));
+}
+
+bool asks_for_help(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& w) { return w == "--help" || w == "-h"; });
+}
+
+int dispatch(const std::vector<std::string>& words, const Streams& s) {
+  if (words.empty()) throw BadInput("no command; see moeproof --help");
+  const std::string& first = words.front();
+  if (first == "--version") return s.out << "moeproof " << tool_version() << "\n", 0;
+  if (first == kWorkerCommand) return run_worker(words);
+  if (first == "--help" || first == "-h" || (first == "help" && words.size() == 1)) return s.out << help(), 0;
+  if (first == "help") return s.out << help(known_command(words[1])), 0;
+  if (first.starts_with("-"))
+    throw BadInput(
+        fmt::format("'{}' stands before the command; write moeproof COMMAND {} ...", first, first));
+  const Command& command = known_command(first);
+  const std::vector<std::string> rest(words.begin() + 1, words.end());
+  if (asks_for_help(rest)) return s.out << help(command), 0;
+  return run_command(parse_options(command, rest), s);
+}
+
+int complain(const Streams& s, const std::string& line, ExitCode code) {
+  s.err << "moeproof: " << line << "\n";
+  return int(code);
+}
+
+}  // namespace
+
+int run_command_line(const std::vector<std::string>& words, const Streams& s) {
+  try {
+    return dispatch(words, s);
+  } catch (const BadInput& e) {
+    return complain(s, e.what(), ExitCode::usage);
+  } catch (const MachineFailure& e) {
+    return complain(s, e.what(), ExitCode::infrastructure);
+  } catch (const std::bad_alloc&) {
+    return complain(s, "out of memory; use fewer tokens or a smaller model", ExitCode::infrastructure);
+  } catch (const std::exception& e) {
+    return complain(s, fmt::format("internal error: {}", e.what()), ExitCode::infrastructure);
+  }
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,31 @@
+// How does the program start and end? The first word is the command; errors become one line and an exit code
+// here, and nowhere else.
+#pragma once
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "harness/options.hpp"
+
+namespace moe::harness {
+
+/// Where a command writes. Progress and errors go to `err`, tables and reports to `out`.
+struct Streams {
+  std::ostream& out;
+  std::ostream& err;
+  bool out_is_terminal = false, err_is_terminal = false;
+};
+
+/// Runs one command line (without the program's name) and returns the exit status.
+int run_command_line(const std::vector<std::string>& words, const Streams& streams);
+
+// One function a command; they return an exit status and throw BadInput or MachineFailure.
+int cmd_check(const Options&, const Streams&);
+int cmd_bench(const Options&, const Streams&);
+int cmd_predict(const Options&, const Streams&);
+int cmd_compare(const Options&, const Streams&);
+int cmd_reference(const Options&, const Streams&);
+int cmd_list(const Options&, const Streams&);
+int cmd_doctor(const Options&, const Streams&);
+
+}  // namespace moe::harness

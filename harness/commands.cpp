@@ -1,0 +1,56 @@
+#include "harness/options.hpp"
+
+namespace moe::harness {
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> table{
+      {"check",
+       "run kernels and judge every output against the reference",
+       "",
+       0,
+       {"check --model deepseek-v3 --tp 8 --tokens 16 --load zipf:1.2 --layout both",
+        "check --trials 200 --seed 7 --judge-budget 1e8",
+        "check --case 'op=moe_layer model=...' --schedules 20"}},
+      {"bench",
+       "time kernels on the card, beside what the model predicts",
+       "",
+       0,
+       {"bench --model qwen3-235b-a22b --tp 4 --tokens 1:4096:x2 --layout all --json b.json",
+        "bench --model mixtral-8x7b --require-gpu --tokens 64 --layout both"}},
+      {"predict",
+       "what the model says a choice costs, and why; layouts side by side",
+       "",
+       0,
+       {"predict --model deepseek-v3 --tp 8 --tokens 1:4096:x2 --layout both",
+        "predict --model ./config.json --tokens 64 --load hot:0.5 --tile 16x128x128"}},
+      {"compare",
+       "measured against predicted (one bench report), or new against old (two)",
+       "BENCH.json [OLD.json]",
+       2,
+       {"compare b.json --fail-on off", "compare new.json old.json --fail-on slow --markdown -"}},
+      {"reference",
+       "compute a layer with the reference and write its inputs and every stage",
+       "",
+       0,
+       {"reference --model mixtral-8x7b --tokens 8 --out layer.safetensors"}},
+      {"list",
+       "what this program knows: models, hardware, kernels, layouts, ops",
+       "[TOPIC]",
+       1,
+       {"list", "list models"}},
+      {"doctor",
+       "what this machine and this build can do, and how to get what is missing",
+       "",
+       0,
+       {"doctor"}},
+  };
+  return table;
+}
+
+const Command* find_command(std::string_view name) {
+  for (const Command& c : commands())
+    if (c.name == name) return &c;
+  return nullptr;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,78 @@
+#include "harness/expand.hpp"
+
+#include <fmt/format.h>
+
+#include "fixtures/files/models.hpp"
+#include "fixtures/problem/errors.hpp"
+
+namespace moe::harness {
+namespace {
+
+void override_sizes(const ShapeOverrides& given, MoeShape& shape) {
+  if (given.hidden) shape.hidden = *given.hidden;
+  if (given.intermediate) shape.intermediate = *given.intermediate;
+  if (given.experts) shape.experts = *given.experts;
+  if (given.top_k) shape.top_k = *given.top_k;
+}
+
+void require_sizes(const ProblemOptions& o) {
+  const ShapeOverrides& s = o.shape;
+  if (!o.model.empty() || (s.hidden && s.intermediate && s.experts && s.top_k)) return;
+  throw BadInput(
+      "no problem given: name a --model (moeproof list models), a --case line, or all of --hidden "
+      "--intermediate "
+      "--experts --top-k");
+}
+
+Work work_of(Problem problem, const ProblemOptions& o) {
+  validate(problem);
+  const MoeShape& s = problem.shape;
+  const Routing routing = make_routing(problem.routing, s, problem.seed);
+  const ExpertLoad load = routing.load(problem.rank * s.local_experts(), s.local_experts());
+  return {problem, choices_for(o.layout, o.choice, load)};
+}
+
+}  // namespace
+
+Problem base_problem(const ProblemOptions& o) {
+  require_sizes(o);
+  Problem p;
+  if (!o.model.empty()) {
+    const ModelPreset model = load_model(o.model);
+    p.model = model.name;
+    p.shape = model.shape;
+    p.routing.router = model.router;
+    p.quant = model.quant;
+  }
+  override_sizes(o.shape, p.shape);
+  p.shape.tp = o.tp;
+  p.shape.ep = o.ep;
+  p.rank = o.rank;
+  p.op = o.op;
+  p.contract = o.contract;
+  p.gemm = o.gemm;
+  if (o.quant) p.quant = *o.quant;
+  p.data = o.data;
+  p.files = o.files;
+  p.seed = o.seed;
+  return p;
+}
+
+std::vector<Work> expand(const ProblemOptions& o, const Shard& shard) {
+  if (o.replay) return {{o.replay->problem, {o.replay->choice}}};
+  const Problem base = base_problem(o);
+  std::vector<Work> works;
+  std::size_t number = 0;
+  for (const LoadSpec& load : o.loads) {
+    for (const std::int64_t tokens : o.tokens) {
+      if (!shard.owns(number++)) continue;
+      Problem p = base;
+      p.shape.tokens = tokens;
+      p.routing.load = load;
+      works.push_back(work_of(p, o));
+    }
+  }
+  return works;
+}
+
+}  // namespace moe::harness

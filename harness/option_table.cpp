@@ -1,0 +1,212 @@
+#include "harness/option_table.hpp"
+
+#include <fmt/format.h>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
+
+namespace moe::harness {
+namespace {
+
+constexpr const char* kProblems = "check bench predict reference";
+constexpr const char* kRuns = "check bench";
+constexpr const char* kReports = "check bench predict compare";
+constexpr std::int64_t kMostSize = std::int64_t(1) << 31;
+
+int to_int(const std::string& text, std::int64_t least, std::int64_t most) {
+  return int(parse_count(text, least, most));
+}
+
+std::vector<LoadSpec> parse_loads(const std::string& text) {
+  std::vector<LoadSpec> loads;
+  if (text.starts_with("trace:")) return {parse_load(text)};  // a path may hold commas
+  for (const std::string& item : split(text, ',')) loads.push_back(parse_load(item));
+  return loads;
+}
+
+/// "block128", "block128:ue8m0", "block128:ue8m0:row".
+QuantScheme parse_quant(const std::string& text) {
+  const auto parts = split(text, ':');
+  QuantScheme scheme;
+  scheme.kind = parse_name("quantisation", parts[0], QuantKind::block128);
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i] == "ue8m0" || parts[i] == "f32") {
+      scheme.scale_format = parts[i] == "f32" ? ScaleFormat::f32 : ScaleFormat::ue8m0;
+    } else if (parts[i] == "row" || parts[i] == "mn_major") {
+      scheme.scale_layout = parts[i] == "row" ? ScaleLayout::row : ScaleLayout::mn_major;
+    } else {
+      throw BadInput(fmt::format("'{}' after the scheme is not f32, ue8m0, row or mn_major", parts[i]));
+    }
+  }
+  return scheme;
+}
+
+TileConfig parse_checked_tile(const std::string& text) {
+  const TileConfig tile = parse_tile(text);
+  validate_tile(tile);
+  return tile;
+}
+
+std::string parse_executor(const std::string& text) {
+  if (text == "emulated" || text == "cuda" || text == "reference") return text;
+  throw BadInput(fmt::format("'{}' is not an executor; write emulated, cuda or reference", text));
+}
+
+std::vector<std::string> parse_fail_on(const std::string& text) {
+  static const std::vector<std::string_view> allowed{
+      "failed", "mistrusted", "refused", "skipped", "crashed", "timed_out", "slow", "off", "outside"};
+  std::vector<std::string> words = split(text, ',');
+  for (const std::string& word : words) {
+    bool known = false;
+    for (std::string_view a : allowed) known = known || a == word;
+    if (!known) bad_word("verdict", word, allowed);
+  }
+  return words;
+}
+
+void set_allow(Options& o, const std::string& v) {
+  if (v != "mistrusted") throw BadInput(fmt::format("'{}' cannot be allowed; write mistrusted", v));
+  o.run.allow_mistrusted = true;
+}
+
+using Text = const std::string&;
+
+std::vector<OptionRow> problem_rows() {
+  const char* g = "Problem";
+  return {
+      {"model", "NAME|FILE", kProblems, g, "a preset (moeproof list models) or a Hugging Face config.json",
+       [](Options& o, Text v) { o.problem.model = v; }},
+      {"hidden", "N", kProblems, g, "model width, instead of the model's",
+       [](Options& o, Text v) { o.problem.shape.hidden = parse_count(v, 1, kMostSize); }},
+      {"intermediate", "N", kProblems, g, "intermediate size of one expert before tensor parallelism",
+       [](Options& o, Text v) { o.problem.shape.intermediate = parse_count(v, 1, kMostSize); }},
+      {"experts", "N", kProblems, g, "routed experts of the whole model",
+       [](Options& o, Text v) { o.problem.shape.experts = to_int(v, 1, 65536); }},
+      {"top-k", "N", kProblems, g, "experts a token",
+       [](Options& o, Text v) { o.problem.shape.top_k = to_int(v, 1, 65536); }},
+      {"tp", "N", kProblems, g, "ranks that share the intermediate size (default 1)",
+       [](Options& o, Text v) { o.problem.tp = to_int(v, 1, 65536); }},
+      {"ep", "N", kProblems, g, "ranks that share the experts (default 1)",
+       [](Options& o, Text v) { o.problem.ep = to_int(v, 1, 65536); }},
+      {"rank", "R", kProblems, g, "expert-parallel rank that is computed (default 0)",
+       [](Options& o, Text v) { o.problem.rank = to_int(v, 0, 65535); }},
+      {"tokens", "LIST", kProblems, g, "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
+       [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0); }},
+      {"load", "LIST", kProblems, g,
+       "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, trace:FILE (default uniform)",
+       [](Options& o, Text v) { o.problem.loads = parse_loads(v); }},
+      {"quant", "SCHEME", kProblems, g,
+       "block128, token_channel, tensor_static, tensor_dynamic; then :ue8m0 or :row (default the model's)",
+       [](Options& o, Text v) { o.problem.quant = parse_quant(v); }},
+      {"op", "OP", kProblems, g,
+       "moe_layer, grouped_gemm, topk, quantize, act_quant, combine (default moe_layer)",
+       [](Options& o, Text v) { o.problem.op = parse_name("op", v, Op::inv_rope_quant); }},
+      {"contract", "NAME", kProblems, g, "of grouped_gemm: routed, contiguous, masked or offsets",
+       [](Options& o, Text v) { o.problem.contract = parse_name("contract", v, Contract::offsets); }},
+      {"gemm", "1|2", kProblems, g, "of grouped_gemm: 1 = up and gate, 2 = down (default 1)",
+       [](Options& o, Text v) { o.problem.gemm = to_int(v, 1, 2); }},
+      {"seed", "N", kProblems, g, "same seed, same bytes, same verdict (default 1)",
+       [](Options& o, Text v) { o.problem.seed = parse_seed(v); }},
+      {"data", "MODE", kProblems, g, "normal, exact, coded, impulse, nasty or file (default normal)",
+       [](Options& o, Text v) { o.problem.data = parse_name("data", v, DataMode::file); }},
+      {"weights", "DIR", kProblems, g, "safetensors folder with the layer's experts; makes --data file",
+       [](Options& o, Text v) { o.problem.files.weights_dir = v; }},
+      {"layer", "L", kProblems, g, "which layer of --weights (default 0)",
+       [](Options& o, Text v) { o.problem.files.layer = to_int(v, 0, 100000); }},
+      {"activations", "FILE", kProblems, g,
+       "safetensors with hidden_states and router_logits; makes --data file",
+       [](Options& o, Text v) { o.problem.files.activations = v; }},
+      {"case", "LINE", kProblems, g, "the line of key=value that a report printed: all of the above at once",
+       [](Options& o, Text v) { o.problem.replay = parse_case(v); }},
+  };
+}
+
+std::vector<OptionRow> choice_rows() {
+  const char* g = "Choice";
+  return {
+      {"layout", "NAME", kProblems, g,
+       "normal_mma, normal_wgmma, swap_ab, all, or both: swap_ab with its true baseline (default swap_ab)",
+       [](Options& o, Text v) { o.problem.layout = parse_layout_request(v); }},
+      {"tile", "MxNxK", kProblems, g,
+       "tokens x output columns x K, as 16x128x128 or 16x128x128/s5; auto (default)",
+       [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
+      {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
+       [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
+      {"kernel", "NAME", kProblems, g, "which kernel answers (default moeproof)",
+       [](Options& o, Text v) { o.problem.choice.kernel = v; }},
+  };
+}
+
+std::vector<OptionRow> run_rows() {
+  const char* g = "Run";
+  return {
+      {"executor", "NAME", kRuns, g, "emulated (the same kernels on an emulated SM), cuda or reference",
+       [](Options& o, Text v) { o.run.executor = parse_executor(v), o.run.executor_given = true; }},
+      {"isolate", "", kRuns, g,
+       "run in a worker process, so that a crash or a hang becomes a verdict (always for cuda)",
+       [](Options& o, Text) { o.run.isolate = true; }},
+      {"trials", "N", "check", g, "random cases, proposed from the seed",
+       [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
+      {"judge-budget", "N", "check", g, "multiply-adds to spend on judging one choice (default 2e9)",
+       [](Options& o, Text v) { o.run.judge_budget = parse_amount(v); }},
+      {"schedules", "N", "check", g,
+       "orders of asynchronous completion to try on the emulated SM (default 1)",
+       [](Options& o, Text v) { o.run.schedules = to_int(v, 1, 1000); }},
+      {"allow", "VERDICT", "check", g, "mistrusted: a trial that could prove nothing does not fail the run",
+       set_allow},
+      {"samples", "N", "bench", g, "timed launches a case (default 30)",
+       [](Options& o, Text v) { o.run.samples = to_int(v, 1, 100000); }},
+      {"time-budget", "TIME", kRuns, g,
+       "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
+       [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
+      {"case-timeout", "TIME", kRuns, g, "how long one run in a worker may take (default 5m)",
+       [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
+      {"require-gpu", "", kRuns, g, "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
+       [](Options& o, Text) { o.run.require_gpu = true; }},
+      {"fail-on", "LIST", "check bench compare", g,
+       "words of a verdict that make exit 1, as slow,off,refused",
+       [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
+      {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
+       [](Options& o, Text v) { o.run.shard = parse_shard(v); }},
+      {"hardware", "NAME|FILE", "check bench predict compare doctor", g,
+       "what the model predicts for (default h200; moeproof list hardware)",
+       [](Options& o, Text v) { o.hardware = v; }},
+  };
+}
+
+std::vector<OptionRow> output_rows() {
+  const char* g = "Output ('-' is standard output)";
+  return {
+      {"json", "FILE", kReports, g, "everything, keys in fixed order, times in seconds",
+       [](Options& o, Text v) { o.output.json = v; }},
+      {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
+      {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
+      {"markdown", "FILE", kReports, g, "a table for a pull request",
+       [](Options& o, Text v) { o.output.markdown = v; }},
+      {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
+      {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
+       [](Options& o, Text v) { o.out = v; }},
+      {"quiet", "", "check bench predict compare reference", g, "no table and no progress, only failures",
+       [](Options& o, Text) { o.output.quiet = true; }},
+  };
+}
+
+}  // namespace
+
+const std::vector<OptionRow>& option_table() {
+  static const std::vector<OptionRow> table = [] {
+    std::vector<OptionRow> rows = problem_rows();
+    for (const auto& more : {choice_rows(), run_rows(), output_rows()})
+      rows.insert(rows.end(), more.begin(), more.end());
+    return rows;
+  }();
+  return table;
+}
+
+bool takes(const OptionRow& row, const std::string& command) {
+  for (const std::string& word : split(row.commands, ' '))
+    if (word == command) return true;
+  return false;
+}
+
+}  // namespace moe::harness

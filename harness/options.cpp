@@ -1,0 +1,177 @@
+#include "harness/options.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/program_options.hpp>
+#include <map>
+#include <set>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
+#include "harness/option_table.hpp"
+
+namespace moe::harness {
+namespace {
+
+namespace po = boost::program_options;
+
+/// Given names, in the table's order; empty value for a switch.
+using Given = std::map<std::string, std::string>;
+
+std::vector<const OptionRow*> rows_of(const Command& command) {
+  std::vector<const OptionRow*> rows;
+  for (const OptionRow& row : option_table())
+    if (takes(row, command.name)) rows.push_back(&row);
+  return rows;
+}
+
+std::string unknown_option(const Command& command, std::string written) {
+  written = written.substr(0, written.find('='));
+  const std::string bare = written.substr(std::min(written.find_first_not_of('-'), written.size()));
+  std::vector<std::string_view> names;
+  for (const OptionRow* row : rows_of(command)) names.push_back(row->name);
+  for (const OptionRow& row : option_table())
+    if (row.name == bare)
+      return fmt::format("--{} does not belong to {} (it is for: {})", bare, command.name, row.commands);
+  return fmt::format("unknown option {}{}; see moeproof {} --help", written, hint(bare, names), command.name);
+}
+
+/// One parse of all words: long options only, no abbreviations, each at most once, the rest are words.
+Given parse_words(const Command& command, const std::vector<std::string>& words,
+                  std::vector<std::string>& rest) {
+  po::options_description known;
+  for (const OptionRow* row : rows_of(command)) {
+    if (row->value.empty())
+      known.add_options()(row->name.c_str(), po::bool_switch());
+    else
+      known.add_options()(row->name.c_str(), po::value<std::string>());
+  }
+  known.add_options()("words", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  using Style = po::command_line_style::style_t;
+  const int style = Style::allow_long | Style::long_allow_adjacent | Style::long_allow_next;
+  const po::parsed_options parsed =
+      po::command_line_parser(words).options(known).positional(positional).style(style).run();
+  Given given;
+  for (const auto& option : parsed.options) {
+    if (option.string_key == "words") {
+      rest.insert(rest.end(), option.value.begin(), option.value.end());
+      continue;
+    }
+    if (given.count(option.string_key)) throw BadInput(fmt::format("--{} is given twice", option.string_key));
+    given[option.string_key] = option.value.empty() ? "" : option.value.front();
+  }
+  return given;
+}
+
+Given parse_or_explain(const Command& command, const std::vector<std::string>& words,
+                       std::vector<std::string>& rest) {
+  try {
+    return parse_words(command, words, rest);
+  } catch (const po::unknown_option& e) {
+    throw BadInput(unknown_option(command, e.get_option_name()));
+  } catch (const po::invalid_command_line_syntax& e) {
+    if (e.kind() == po::invalid_syntax::extra_parameter)
+      throw BadInput(fmt::format("{} takes no value", e.get_option_name()));
+    throw BadInput(
+        fmt::format("{} needs a value; see moeproof {} --help", e.get_option_name(), command.name));
+  } catch (const po::error& e) {
+    throw BadInput(fmt::format("{}; see moeproof {} --help", e.what(), command.name));
+  }
+}
+
+void refuse_together(const Given& given, const std::string& one, const std::string& other, const char* why) {
+  if (given.count(one) && given.count(other))
+    throw BadInput(fmt::format("--{} and --{} contradict each other: {}", one, other, why));
+}
+
+/// --case holds the whole problem and choice; any option of those groups beside it would contradict it.
+void check_replay(const Given& given) {
+  for (const OptionRow& row : option_table()) {
+    if ((row.group == "Problem" || row.group == "Choice") && row.name != "case")
+      refuse_together(given, "case", row.name, "the line already says it");
+  }
+  refuse_together(given, "case", "trials", "one case or random cases");
+}
+
+void check_files(const Given& given, Options& o) {
+  const bool files = given.count("weights") || given.count("activations");
+  if (files && given.count("data") && o.problem.data != DataMode::file)
+    throw BadInput(fmt::format("--data {} and --{} contradict each other: files are read under --data file",
+                               name(o.problem.data), given.count("weights") ? "weights" : "activations"));
+  if (files) o.problem.data = DataMode::file;
+  if (!files && given.count("data") && o.problem.data == DataMode::file)
+    throw BadInput("--data file needs --weights DIR or --activations FILE");
+  if (given.count("layer") && !given.count("weights")) throw BadInput("--layer needs --weights DIR");
+}
+
+void check_op(const Given& given, const Options& o) {
+  for (const char* only : {"gemm", "contract"}) {
+    if (given.count(only) && o.problem.op != Op::grouped_gemm)
+      throw BadInput(fmt::format("--{} belongs to --op grouped_gemm, not to {}", only, name(o.problem.op)));
+  }
+  if (given.count("tile-down") && o.problem.op != Op::moe_layer)
+    throw BadInput(fmt::format("--tile-down belongs to --op moe_layer, not to {}", name(o.problem.op)));
+}
+
+void check_run(const Given& given, Options& o) {
+  if (o.run.require_gpu) {
+    if (o.run.executor_given && o.run.executor != "cuda")
+      throw BadInput(fmt::format(
+          "--require-gpu and --executor {} contradict each other: only cuda uses a GPU", o.run.executor));
+    o.run.executor = "cuda";
+  }
+  if (given.count("schedules") && o.run.executor != "emulated")
+    throw BadInput(fmt::format("--schedules belongs to --executor emulated, not to {}", o.run.executor));
+  if (given.count("case-timeout") && !o.run.isolate && o.run.executor != "cuda")
+    throw BadInput("--case-timeout needs a worker process: add --isolate");
+  for (const char* other :
+       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})
+    refuse_together(given, "trials", other, "random cases choose it themselves");
+}
+
+void check_outputs(const OutputOptions& output) {
+  int to_stdout = 0;
+  std::set<std::string> paths;
+  for (const std::string* path : {&output.json, &output.csv, &output.junit, &output.markdown, &output.html}) {
+    if (path->empty()) continue;
+    to_stdout += *path == "-";
+    if (*path != "-" && !paths.insert(*path).second)
+      throw BadInput(fmt::format("two reports would go to the same file '{}'", *path));
+  }
+  if (to_stdout > 1) throw BadInput("only one report can go to standard output ('-')");
+}
+
+void check_words(const Command& command, const std::vector<std::string>& words) {
+  if (words.size() <= command.most_words) return;
+  const std::string& extra = words[command.most_words];
+  throw BadInput(fmt::format("unexpected word '{}'; {} takes {}", extra, command.name,
+                             command.most_words == 0 ? std::string("only options") : command.words));
+}
+
+}  // namespace
+
+Options parse_options(const Command& command, const std::vector<std::string>& words) {
+  Options o;
+  o.command = command.name;
+  const Given given = parse_or_explain(command, words, o.words);
+  check_words(command, o.words);
+  for (const OptionRow* row : rows_of(command)) {
+    const auto value = given.find(row->name);
+    if (value == given.end()) continue;
+    try {
+      row->set(o, value->second);
+    } catch (const BadInput& e) {
+      throw BadInput(fmt::format("--{}: {}", row->name, e.what()));
+    }
+  }
+  if (given.count("case")) check_replay(given);
+  check_files(given, o);
+  if (!given.count("case")) check_op(given, o);
+  check_run(given, o);
+  check_outputs(o.output);
+  return o;
+}
+
+}  // namespace moe::harness

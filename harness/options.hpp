@@ -1,0 +1,89 @@
+// What did the user ask for? The words after a command become one Options value; anything unknown, repeated
+// or contradictory throws BadInput in one line that says what is allowed.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/executor.hpp"
+#include "fixtures/problem/case.hpp"
+#include "harness/layouts.hpp"
+#include "harness/values.hpp"
+
+namespace moe::harness {
+
+/// Sizes given one by one; each overrides the model's.
+struct ShapeOverrides {
+  std::optional<std::int64_t> hidden, intermediate;
+  std::optional<int> experts, top_k;
+};
+
+/// Which problems and choices: what `expand` turns into work.
+struct ProblemOptions {
+  std::string model;  // preset or path of a config.json
+  ShapeOverrides shape;
+  std::vector<std::int64_t> tokens{16};
+  int tp = 1, ep = 1, rank = 0;
+  std::vector<LoadSpec> loads{LoadSpec{}};
+  std::optional<QuantScheme> quant;  // unset: what the model's config says, else block128
+  LayoutRequest layout = LayoutRequest::swap_ab;
+  Choice choice;  // kernel and tiles; its layout is not used
+  Op op = Op::moe_layer;
+  Contract contract = Contract::contiguous;
+  int gemm = 1;
+  DataMode data = DataMode::normal;
+  FileData files;
+  std::uint64_t seed = 1;
+  std::optional<Case> replay;  // --case: everything above is in the line
+};
+
+struct RunOptions {
+  std::string executor = "emulated";
+  bool executor_given = false;
+  bool isolate = false;       // cuda is always isolated
+  int trials = 0;             // 0: no random cases
+  double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
+  int schedules = 1;          // seeds of the emulated SM's asynchronous completions
+  bool allow_mistrusted = false;
+  std::optional<double> time_budget_s;
+  double case_time_s = 300;  // the watchdog's patience with one run
+  bool require_gpu = false;
+  std::vector<std::string> fail_on;  // words of Correctness, Speed and ModelAgreement
+  Shard shard;
+  int samples = 30;
+};
+
+struct OutputOptions {
+  std::string json, csv, junit, markdown, html;  // path, "-" = standard output, empty = not asked for
+  bool quiet = false;
+};
+
+struct Options {
+  std::string command;
+  ProblemOptions problem;
+  RunOptions run;
+  OutputOptions output;
+  std::string hardware = "h200";   // preset or path
+  std::string out;                 // reference: file to write
+  std::vector<std::string> words;  // positional: files of compare, topic of list
+};
+
+struct Command {
+  std::string name, summary, words;  // words: how positional arguments are called, empty = none
+  std::size_t most_words = 0;
+  std::vector<std::string> examples;
+};
+/// Commands that exist, in the order of the help.
+const std::vector<Command>& commands();
+const Command* find_command(std::string_view name);
+
+/// Parses the words after the command's name.
+Options parse_options(const Command& command, const std::vector<std::string>& words);
+
+/// Help of the program and of one command, 80 columns.
+std::string help();
+std::string help(const Command& command);
+
+}  // namespace moe::harness
