@@ -1,0 +1,136 @@
+#include "harness/court.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "harness/fault_class.hpp"
+
+namespace moe::harness {
+namespace {
+
+using reference::TensorTruth;
+
+/// "expert 5 row 3 column 7: got 1.5, due 2 (64 ulp)".
+std::string place_text(const Place& p, bool to_the_bit) {
+  std::string text = p.expert >= 0 ? fmt::format("expert {} ", p.expert) : std::string();
+  text += fmt::format("row {} column {}: got {:.6g}, due {:.6g}", p.row, p.column, p.got, p.want);
+  if (!to_the_bit) return text + fmt::format(" (allowed distance {:.3g})", p.bound);
+  return p.ulp == std::numeric_limits<std::int64_t>::max() ? text : text + fmt::format(" ({} ulp)", p.ulp);
+}
+
+bool is_scale(const TensorTruth& t) { return t.tensor.ends_with("_scale"); }
+
+/// Tensors with one row a (token, slot) pair or a row of a grouped GEMM.
+bool has_pair_rows(const TensorTruth& t, const QuantScheme& quant) {
+  if (t.tensor == "act_scale") return !quant.tensor();
+  return t.tensor == "gemm1" || t.tensor == "gemm2" || t.tensor == "act_codes" || t.tensor == "c";
+}
+
+/// Codes and scales may well be all zero; sums may not.
+bool must_not_be_blind(const std::string& stage) {
+  return stage == "gemm1" || stage == "gemm2" || stage == "c" || stage == "out";
+}
+
+}  // namespace
+
+Court::Court(const JudgeCase& j) : j_(j) {
+  truth_.semantics = j.plan.semantics ? &*j.plan.semantics : nullptr;
+  truth_.bits = j.plan.semantics.has_value() && !j.plan.by_interval;
+  truth_.bounds = !truth_.bits;
+  truth_.threads = j.plan.threads;
+  v_.correctness = Correctness::passed;
+  v_.judged_by = truth_.bits ? "bits" : "interval";
+}
+
+void Court::use_intervals(const std::string& judged_by) {
+  truth_.bits = false;
+  truth_.bounds = true;
+  v_.judged_by = judged_by;
+}
+
+void Court::judge_bits() {
+  truth_.bits = true;
+  truth_.bounds = false;
+  v_.judged_by = "bits";
+}
+
+void Court::set_pairs(const std::vector<JudgedRow>& local, std::int64_t count) {
+  by_pair_.clear();
+  for (std::int64_t i = 0; i < count; ++i) by_pair_.push_back({i, -1, -1});
+  for (const JudgedRow& r : local) by_pair_[std::size_t(r.row)] = r;
+}
+
+void Court::fail(const std::string& reason) {
+  if (v_.correctness != Correctness::failed) v_.reason = reason;
+  v_.correctness = Correctness::failed;
+}
+
+void Court::add(const reference::StageTruth& truth) {
+  for (const TensorTruth& t : truth.tensors) add(t);
+}
+
+void Court::add(const TensorTruth& truth) {
+  const bool by_pair = has_pair_rows(truth, j_.problem().quant);
+  std::vector<JudgedRow> rows;
+  for (const std::int64_t row : truth.rows)
+    rows.push_back(by_pair && row < std::int64_t(by_pair_.size()) ? by_pair_[std::size_t(row)]
+                                                                  : JudgedRow{row, -1, -1});
+  StagePair pair;
+  pair.stage = truth.tensor;
+  pair.got = j_.outputs.find(truth.tensor);
+  pair.type = truth.type;
+  pair.columns = truth.columns;
+  pair.rows = rows;
+  pair.bits = truth_.bits ? &truth.bits : nullptr;
+  pair.want = truth.want, pair.low = truth.low, pair.high = truth.high;
+  pair.block_columns = is_scale(truth) ? 1 : kScaleBlock;
+  const TileConfig& down = j_.c.choice.tile_down;
+  const bool second = truth.tensor == "gemm2" && !down.automatic();
+  if (by_pair && !is_scale(truth)) pair.block_m = second ? down.block_m : j_.c.choice.tile.block_m;
+  add(pair, compare_stage(pair));
+}
+
+void Court::add(const StagePair& pair, const StageFindings& f) {
+  v_.checked += f.checked;
+  v_.wrong += f.wrong;
+  v_.blocks.insert(v_.blocks.end(), f.blocks.begin(), f.blocks.end());
+  if (!f.shape_error.empty()) return fail(f.shape_error);
+  if (f.checked > 0 && !f.could_fail && must_not_be_blind(pair.stage) && blind_.empty()) blind_ = pair.stage;
+  if (f.wrong == 0) return;
+  if (v_.correctness != Correctness::failed) {
+    v_.worst = f.worst;
+    v_.fault_class = guess_fault(pair, f);
+  }
+  fail(fmt::format("{} of {} elements of {} are wrong; worst {}", f.wrong, f.checked, pair.stage,
+                   place_text(*f.worst, pair.to_the_bit())));
+}
+
+void Court::add(const std::vector<reference::TopkRow>& rows) {
+  const std::int64_t slots = j_.problem().shape.top_k;
+  for (const reference::TopkRow& row : rows) {
+    v_.checked += 2 * slots;  // ids and weights
+    if (row.right) continue;
+    v_.wrong += 2 * slots;
+    if (v_.correctness != Correctness::failed) {
+      Place place;
+      place.stage = "topk_ids";
+      place.row = row.token;
+      v_.worst = place;
+      v_.fault_class = "another choice of experts or other weights";
+    }
+    fail(fmt::format("routing of token {}: {}", row.token, row.wrong));
+  }
+}
+
+Verdict Court::verdict() {
+  const double all = double(v_.checked + unjudged_);
+  v_.coverage = all > 0 ? double(v_.checked) / all : 1;
+  if (v_.correctness == Correctness::passed && !blind_.empty() && !zeros_expected_) {
+    v_.correctness = Correctness::mistrusted;
+    v_.reason = fmt::format("an all-zero {} would have passed: the trial proves nothing", blind_);
+  }
+  return v_;
+}
+
+}  // namespace moe::harness
