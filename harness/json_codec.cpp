@@ -1,0 +1,309 @@
+#include "harness/json_codec.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// JSON has no NaN or infinity: they travel as words.
+Json number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+Json to_json(const Place& p) {
+  Json j;
+  j["stage"] = p.stage;
+  if (p.expert >= 0) j["expert"] = p.expert;
+  j["row"] = p.row;
+  j["column"] = p.column;
+  if (p.tile_row >= 0) j["tile_row"] = p.tile_row;
+  j["tile_column"] = p.tile_column;
+  j["got"] = number(p.got);
+  j["want"] = number(p.want);
+  j["ulp"] = p.ulp;
+  if (p.bound > 0) j["bound"] = number(p.bound);
+  return j;
+}
+
+/// A wrong block; right ones are counted by experts_to_json.
+Json to_json(const BlockVerdict& b) {
+  Json j;
+  j["stage"] = b.stage;
+  if (b.expert >= 0) j["expert"] = b.expert;
+  j["column_block"] = b.column_block;
+  j["checked"] = b.checked;
+  j["wrong"] = b.wrong;
+  if (b.worst_ratio > 0) j["worst_ratio"] = number(b.worst_ratio);
+  return j;
+}
+
+/// Outputs of each expert over all its stages and column blocks.
+Json experts_to_json(const std::vector<BlockVerdict>& blocks) {
+  struct Sum {
+    std::int64_t blocks = 0, wrong_blocks = 0, checked = 0, wrong = 0;
+  };
+  std::map<int, Sum> sums;
+  for (const BlockVerdict& b : blocks) {
+    if (b.expert < 0) continue;
+    Sum& s = sums[b.expert];
+    ++s.blocks;
+    s.wrong_blocks += b.wrong > 0;
+    s.checked += b.checked;
+    s.wrong += b.wrong;
+  }
+  Json list = Json::array();
+  for (const auto& [expert, s] : sums) {
+    Json one;
+    one["expert"] = expert;
+    one["blocks"] = s.blocks;
+    one["wrong_blocks"] = s.wrong_blocks;
+    one["checked"] = s.checked;
+    one["wrong"] = s.wrong;
+    list.push_back(one);
+  }
+  return list;
+}
+
+const Json& member(const Json& j, const char* key) {
+  if (!j.is_object() || !j.contains(key)) throw BadInput(fmt::format("'{}' is missing", key));
+  return j.at(key);
+}
+
+/// Runs `read`, and says which key was wrong where it has another type than expected.
+template <class T>
+T get(const Json& j, const char* key) {
+  try {
+    return member(j, key).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    throw BadInput(fmt::format("'{}' has the wrong type", key));
+  }
+}
+
+template <class T>
+T get_or(const Json& j, const char* key, T otherwise) {
+  return j.contains(key) ? get<T>(j, key) : otherwise;
+}
+
+std::vector<double> times(const Json& j, const char* key) {
+  auto values = get<std::vector<double>>(j, key);
+  for (double v : values)
+    if (!(v > 0) || !std::isfinite(v))
+      throw BadInput(fmt::format("'{}' holds {}, which is no time in seconds", key, v));
+  return values;
+}
+
+CaseRecord record_from_json(const Json& j) {
+  CaseRecord r;
+  r.trial = parse_case(get<std::string>(j, "case"));
+  if (j.contains("prediction") && !j["prediction"].is_null())
+    r.prediction = prediction_from_json(j["prediction"]);
+  if (j.contains("measurement") && !j["measurement"].is_null())
+    r.measurement = measurement_from_json(j["measurement"]);
+  if (j.contains("verdict")) {
+    Verdict v;
+    v.correctness =
+        parse_name("correctness", get<std::string>(j["verdict"], "correctness"), Correctness::timed_out);
+    v.reason = get_or<std::string>(j["verdict"], "reason", "");
+    r.verdict = v;
+  }
+  if (j.contains("counts")) r.counts = counts_from_json(j["counts"]);
+  return r;
+}
+
+}  // namespace
+
+Json to_json(const Counts& c) {
+  Json j;
+  j["ctas"] = c.ctas;
+  j["tiles"] = c.tiles;
+  Json by_n = Json::object();
+  for (const auto& [n, count] : c.wgmma) by_n[std::to_string(n)] = count;
+  j["wgmma"] = by_n;
+  j["mma"] = c.mma;
+  j["tma_load_bytes"] = c.tma_load_bytes;
+  j["tma_store_bytes"] = c.tma_store_bytes;
+  j["tma_loads"] = c.tma_loads;
+  return j;
+}
+
+Counts counts_from_json(const Json& j) {
+  Counts c;
+  c.ctas = get<std::int64_t>(j, "ctas");
+  c.tiles = get<std::int64_t>(j, "tiles");
+  const auto by_n = get<std::map<std::string, std::int64_t>>(j, "wgmma");
+  for (const auto& [n, count] : by_n) c.wgmma[int(parse_integer("wgmma N", n, 8, 256))] = count;
+  c.mma = get<std::int64_t>(j, "mma");
+  c.tma_load_bytes = get<std::int64_t>(j, "tma_load_bytes");
+  c.tma_store_bytes = get<std::int64_t>(j, "tma_store_bytes");
+  c.tma_loads = get<std::int64_t>(j, "tma_loads");
+  return c;
+}
+
+Json to_json(const Prediction& p) {
+  Json j;
+  j["seconds"] = p.seconds;
+  j["uncertainty"] = p.uncertainty;
+  j["limit"] = name(p.limit);
+  j["reason"] = p.reason;
+  j["tensor_active"] = p.tensor_active;
+  j["useful_flop"] = p.useful_flop;
+  j["issue_efficiency"] = p.issue_efficiency;
+  j["padding"] = p.padding;
+  j["waves"] = p.waves;
+  j["tail"] = p.tail;
+  j["hbm_bytes"] = p.hbm_bytes;
+  j["l2_bytes"] = p.l2_bytes;
+  j["shared_bytes"] = p.shared_bytes;
+  j["bank_conflicts"] = p.bank_conflicts;
+  j["parts"] = Json::array();
+  for (const Part& part : p.parts) {
+    Json one;
+    one["name"] = part.name;
+    one["seconds"] = part.seconds;
+    one["limit"] = name(part.limit);
+    j["parts"].push_back(one);
+  }
+  j["counts"] = to_json(p.counts);
+  return j;
+}
+
+Prediction prediction_from_json(const Json& j) {
+  Prediction p;
+  p.seconds = get<double>(j, "seconds");
+  if (!(p.seconds >= 0) || !std::isfinite(p.seconds)) throw BadInput("'seconds' of a prediction is no time");
+  p.uncertainty = get_or<double>(j, "uncertainty", 0);
+  if (j.contains("limit")) p.limit = parse_name("limit", get<std::string>(j, "limit"), Limit::launch);
+  p.tensor_active = get_or<double>(j, "tensor_active", 0);
+  p.useful_flop = get_or<double>(j, "useful_flop", 0);
+  return p;
+}
+
+Json to_json(const Measurement& m) {
+  Json j;
+  j["seconds"] = m.seconds;
+  if (!m.seconds.empty()) j["median"] = m.median(), j["spread"] = m.spread();
+  j["stages"] = Json::array();
+  for (const StageTime& stage : m.stages) {
+    Json one;
+    one["stage"] = stage.stage;
+    one["seconds"] = stage.seconds;
+    j["stages"].push_back(one);
+  }
+  j["cold"] = m.cold;
+  j["graph"] = m.graph;
+  if (m.sm_clock_hz > 0) j["sm_clock_hz"] = m.sm_clock_hz;
+  j["device"] = m.device;
+  j["driver"] = m.driver;
+  j["kernel_hash"] = m.kernel_hash;
+  return j;
+}
+
+Measurement measurement_from_json(const Json& j) {
+  Measurement m;
+  m.seconds = times(j, "seconds");
+  if (j.contains("stages"))
+    for (const Json& stage : j["stages"])
+      m.stages.push_back({get<std::string>(stage, "stage"), times(stage, "seconds")});
+  m.cold = get_or<bool>(j, "cold", true);
+  m.graph = get_or<bool>(j, "graph", false);
+  m.sm_clock_hz = get_or<double>(j, "sm_clock_hz", 0);
+  m.device = get_or<std::string>(j, "device", "");
+  m.driver = get_or<std::string>(j, "driver", "");
+  m.kernel_hash = get_or<std::string>(j, "kernel_hash", "");
+  return m;
+}
+
+Json to_json(const Verdict& v) {
+  Json j;
+  j["correctness"] = name(v.correctness);
+  if (v.speed != Speed::no_data) j["speed"] = name(v.speed);
+  if (v.model != ModelAgreement::no_data) j["model"] = name(v.model);
+  if (!v.reason.empty()) j["reason"] = v.reason;
+  if (!v.judged_by.empty()) {
+    j["judged_by"] = v.judged_by;
+    j["coverage"] = v.coverage;
+    j["checked"] = v.checked;
+    j["wrong"] = v.wrong;
+  }
+  if (v.worst) j["worst"] = to_json(*v.worst);
+  if (!v.fault_class.empty()) j["fault_class"] = v.fault_class;
+  if (!v.blocks.empty()) {
+    j["experts"] = experts_to_json(v.blocks);
+    j["wrong_blocks"] = Json::array();
+    for (const BlockVerdict& block : v.blocks)
+      if (block.wrong > 0) j["wrong_blocks"].push_back(to_json(block));
+  }
+  if (!v.replay.empty()) j["replay"] = v.replay;
+  return j;
+}
+
+Json to_json(const CaseRecord& r) {
+  Json j;
+  j["case"] = to_line(r.trial);
+  if (r.prediction) j["prediction"] = to_json(*r.prediction);
+  j["measurement"] = r.measurement ? to_json(*r.measurement) : Json(nullptr);
+  if (r.verdict) j["verdict"] = to_json(*r.verdict);
+  if (r.counts) j["counts"] = to_json(*r.counts);
+  if (r.speedup) {
+    Json& s = j["speedup"];
+    s["baseline"] = r.speedup->baseline;
+    if (r.speedup->predicted) s["predicted"] = *r.speedup->predicted;
+    if (r.speedup->measured) s["measured"] = *r.speedup->measured;
+  }
+  return j;
+}
+
+Json to_json(const Report& report) {
+  Json j;
+  j["schema"] = 1;
+  j["tool"] = {{"name", "moeproof"}, {"version", tool_version()}, {"command", report.command}};
+  if (!report.executor.empty()) j["tool"]["executor"] = report.executor;
+  if (!report.hardware.empty()) j["tool"]["hardware"] = report.hardware;
+  j["device"] = nullptr;
+  if (report.device)
+    j["device"] = {
+        {"name", report.device->name}, {"driver", report.device->driver}, {"sms", report.device->sms}};
+  j["cases"] = Json::array();
+  for (const CaseRecord& r : report.cases) j["cases"].push_back(to_json(r));
+  Json& s = j["summary"];
+  s["n"] = report.errors.n;
+  s["mean"] = report.errors.mean;
+  s["median"] = report.errors.median;
+  s["p90"] = report.errors.p90;
+  for (int c = 0; c <= int(Correctness::timed_out); ++c)
+    s[std::string(name(Correctness(c)))] = count_of(report, Correctness(c));
+  return j;
+}
+
+Report report_from_json(std::string_view text, std::string_view path) {
+  const Json j = Json::parse(text, nullptr, false);
+  if (j.is_discarded()) throw BadInput(fmt::format("'{}' is not JSON", path));
+  std::string where = fmt::format("'{}'", path);
+  try {
+    if (get<int>(j, "schema") != 1) throw BadInput("'schema' is not 1, the one this program reads");
+    Report report;
+    report.command = get_or<std::string>(member(j, "tool"), "command", "");
+    const Json& cases = member(j, "cases");
+    if (!cases.is_array()) throw BadInput("'cases' is not a list");
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      where = fmt::format("'{}', case {}", path, i + 1);
+      report.cases.push_back(record_from_json(cases[i]));
+    }
+    return report;
+  } catch (const BadInput& e) {
+    throw BadInput(fmt::format("{}: {}", where, e.what()));
+  } catch (const nlohmann::json::exception&) {
+    throw BadInput(fmt::format("{}: a value has the wrong type", where));
+  }
+}
+
+}  // namespace moe::harness

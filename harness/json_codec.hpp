@@ -1,0 +1,26 @@
+// How do records become JSON and come back? One place for the schema (schema 1): keys in fixed order, times
+// in seconds, a field that a command did not fill is absent. Readers throw BadInput naming the key that is
+// missing or wrong.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "harness/record.hpp"
+
+namespace moe::harness {
+
+nlohmann::ordered_json to_json(const Counts&);
+nlohmann::ordered_json to_json(const Prediction&);
+nlohmann::ordered_json to_json(const Measurement&);
+nlohmann::ordered_json to_json(const Verdict&);
+nlohmann::ordered_json to_json(const CaseRecord&);
+nlohmann::ordered_json to_json(const Report&);
+
+Counts counts_from_json(const nlohmann::ordered_json&);
+Measurement measurement_from_json(const nlohmann::ordered_json&);
+/// Of a prediction only what `compare` needs: seconds, uncertainty, limit.
+Prediction prediction_from_json(const nlohmann::ordered_json&);
+/// A report that this program wrote; `path` is for the error line. Verdicts are read as their word.
+Report report_from_json(std::string_view text, std::string_view path);
+
+}  // namespace moe::harness

@@ -1,0 +1,58 @@
+// What does a run leave behind? One CaseRecord per case and a Report that reporters print and `compare` reads
+// back. Fields a command does not fill stay empty and are absent from every report. Times in seconds.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fixtures/problem/case.hpp"
+#include "fixtures/problem/counts.hpp"
+#include "fixtures/problem/measurement.hpp"
+#include "fixtures/problem/prediction.hpp"
+#include "fixtures/problem/verdict.hpp"
+
+namespace moe::harness {
+
+/// Time of the named baseline layout divided by the time of this case: above 1 = this case is faster.
+struct Speedup {
+  std::string baseline;  // "normal_mma"
+  std::optional<double> predicted, measured;
+};
+
+struct CaseRecord {
+  Case trial;
+  std::optional<Prediction> prediction;
+  std::optional<Measurement> measurement;
+  std::optional<Verdict> verdict;
+  std::optional<Counts> counts;  // as the executor counted them
+  std::optional<Speedup> speedup;
+};
+
+struct DeviceFacts {
+  std::string name, driver;
+  int sms = 0;
+};
+
+/// Relative error of predicted against measured time, |predicted - measured| / measured, over `n` cases.
+struct ErrorSummary {
+  int n = 0;
+  double mean = 0, median = 0, p90 = 0;
+};
+
+struct Report {
+  std::string command, executor, hardware;  // "check", "emulated", "NVIDIA H200"
+  std::optional<DeviceFacts> device;
+  std::vector<CaseRecord> cases;
+  ErrorSummary errors;
+};
+
+int count_of(const Report&, Correctness);
+ErrorSummary summarise_errors(const std::vector<CaseRecord>&);
+/// Fills speedup of each swap_ab record of one problem from its baseline among the others.
+void fill_speedups(std::vector<CaseRecord>& records_of_one_problem);
+
+/// Version of the program, "0.1.0".
+std::string_view tool_version();
+
+}  // namespace moe::harness

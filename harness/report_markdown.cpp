@@ -1,0 +1,58 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/report_columns.hpp"
+#include "harness/reporters.hpp"
+
+namespace moe::harness {
+namespace {
+
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  return out;
+}
+
+/// A code span whose fence is longer than any run of backticks inside.
+std::string code(const std::string& text) {
+  std::size_t longest = 0, run = 0;
+  for (const char c : text) run = c == '`' ? run + 1 : 0, longest = std::max(longest, run);
+  const std::string fence(longest + 1, '`');
+  return longest == 0 ? fence + text + fence : fence + " " + text + " " + fence;
+}
+
+}  // namespace
+
+std::string markdown_report(const Report& report) {
+  const auto columns = report_columns(report);
+  std::string out = fmt::format("### moeproof {}: {}\n\n", report.command, summary_text(report));
+  if (!report.cases.empty()) {
+    const std::string device = report.device ? report.device->name : "no device";
+    out += fmt::format("{}; {}; seed {}\n\n", shape_text(report.cases.front().trial.problem), device,
+                       report.cases.front().trial.problem.seed);
+  }
+  std::string heading = "|", rule = "|";
+  for (const Column& c : columns) heading += " " + c.heading + " |", rule += c.numeric ? "---:|" : "---|";
+  if (!columns.empty()) out += heading + "\n" + rule + "\n";
+  for (std::size_t i = 0; i < report.cases.size(); ++i) {
+    std::string line = "|";
+    for (const Column& c : columns) line += " " + cell(c.cells[i]) + " |";
+    out += line + "\n";
+  }
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
+    out += fmt::format("\n- {}\n", cell(verdict_text(*r.verdict)));
+    if (!r.verdict->fault_class.empty())
+      out += fmt::format("  - looks like {}\n", cell(r.verdict->fault_class));
+    if (!r.verdict->replay.empty()) out += fmt::format("  - replay: {}\n", code(r.verdict->replay));
+  }
+  if (report.errors.n > 0)
+    out += fmt::format(
+        "\nModel against measured over {} cases: mean error {:.1f} %, median {:.1f} %, p90 {:.1f} %\n",
+        report.errors.n, 100 * report.errors.mean, 100 * report.errors.median, 100 * report.errors.p90);
+  return out;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "harness/report_columns.hpp"
+#include "harness/reporters.hpp"
+
+namespace moe::harness {
+namespace {
+
+constexpr std::size_t kColumns = 80, kGap = 2;
+
+std::size_t width_of(const Column& c) {
+  std::size_t width = c.heading.size();
+  for (const std::string& cell : c.cells) width = std::max(width, cell.size());
+  return width;
+}
+
+std::size_t width_of(const std::vector<Column>& columns) {
+  std::size_t width = 0;
+  for (const Column& c : columns) width += kGap + width_of(c);
+  return width;
+}
+
+/// Columns that say the same for every case go to the heading line; then the least needed go until 80 columns
+/// do.
+std::string lift_constants(std::vector<Column>& columns) {
+  std::string heading;
+  for (auto c = columns.begin(); c != columns.end();) {
+    const bool constant =
+        c->cells.size() > 1 && c->heading != "verdict" &&
+        std::all_of(c->cells.begin(), c->cells.end(), [&](const auto& x) { return x == c->cells[0]; });
+    const bool lift = constant && (c->heading == "load" || c->heading == "tokens" || c->heading == "layout");
+    if (lift) heading += fmt::format("  {} {}", c->heading, c->cells[0]);
+    c = lift ? columns.erase(c) : c + 1;
+  }
+  for (const char* least : {"speed", "useful", "limit", "model", "tensor", "load"}) {
+    if (width_of(columns) <= kColumns) break;
+    std::erase_if(columns, [&](const Column& c) { return c.heading == least; });
+  }
+  return heading;
+}
+
+const char* colour_of(const std::string& verdict) {
+  if (verdict == "passed") return "\x1b[32m";
+  if (verdict == "refused" || verdict == "skipped" || verdict == "mistrusted") return "\x1b[33m";
+  return "\x1b[31m";
+}
+
+std::string cell_text(const Column& c, const std::string& text, bool colours) {
+  const std::string padded =
+      c.numeric ? fmt::format("{:>{}}", text, width_of(c)) : fmt::format("{:<{}}", text, width_of(c));
+  if (!colours || c.heading != "verdict" || text.empty()) return padded;
+  return colour_of(text) + padded + "\x1b[0m";
+}
+
+std::string trimmed(std::string line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+  return line + "\n";
+}
+
+std::string failures(const Report& report) {
+  std::string out;
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
+    out += fmt::format("{}\n  {}\n", choice_text(r.trial.choice), verdict_text(*r.verdict));
+    if (!r.verdict->fault_class.empty()) out += fmt::format("  looks like {}\n", r.verdict->fault_class);
+    if (!r.verdict->replay.empty()) out += fmt::format("  replay: {}\n", r.verdict->replay);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string table_report(const Report& report, bool colours) {
+  std::vector<Column> columns = report_columns(report);
+  const std::string lifted = lift_constants(columns);
+  std::string out = report.command;
+  if (!report.cases.empty()) out += "  " + shape_text(report.cases.front().trial.problem);
+  out += lifted;
+  if (!report.executor.empty()) out += "  executor " + report.executor;
+  out += report.device ? fmt::format(" ({})", report.device->name) : "";
+  out += "\n";
+  std::string heading;
+  for (const Column& c : columns) heading += std::string(kGap, ' ') + cell_text(c, c.heading, false);
+  if (!report.cases.empty()) out += trimmed(heading);
+  for (std::size_t i = 0; i < report.cases.size(); ++i) {
+    std::string line;
+    for (const Column& c : columns) line += std::string(kGap, ' ') + cell_text(c, c.cells[i], colours);
+    out += trimmed(line);
+  }
+  out += failures(report);
+  if (report.errors.n > 0)
+    out += fmt::format(
+        "model against measured over {} cases: mean error {:.1f} %, median {:.1f} %, p90 {:.1f} %\n",
+        report.errors.n, 100 * report.errors.mean, 100 * report.errors.median, 100 * report.errors.p90);
+  return out + summary_text(report) + "\n";
+}
+
+}  // namespace moe::harness

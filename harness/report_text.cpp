@@ -1,0 +1,80 @@
+// What the report formats share.
+#include <fmt/format.h>
+
+#include "harness/reporters.hpp"
+#include "harness/write_file.hpp"
+
+namespace moe::harness {
+
+std::string shape_text(const Problem& p) {
+  const MoeShape& s = p.shape;
+  std::string text = p.model.empty()
+                         ? fmt::format("E {} top {} H {} I {}", s.experts, s.top_k, s.hidden, s.intermediate)
+                         : p.model;
+  if (s.tp > 1) text += fmt::format(" tp {}", s.tp);
+  if (s.ep > 1) text += fmt::format(" ep {} rank {}", s.ep, p.rank);
+  if (p.op != Op::moe_layer) text += fmt::format(" {}", name(p.op));
+  if (p.op == Op::grouped_gemm) text += fmt::format(" {} {}", p.gemm, name(p.contract));
+  return text;
+}
+
+std::string verdict_text(const Verdict& v) {
+  std::string text(name(v.correctness));
+  if (!v.reason.empty() && v.correctness != Correctness::passed) text += ": " + v.reason;
+  return text;
+}
+
+std::string choice_text(const Choice& c) {
+  std::string text = fmt::format("{} {}", name(c.layout), to_string(c.tile));
+  if (!c.tile_down.automatic() && !(c.tile_down == c.tile)) text += " down " + to_string(c.tile_down);
+  return text;
+}
+
+std::string escape_markup(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
+    }
+  }
+  return out;
+}
+
+std::string summary_text(const Report& report) {
+  std::string text;
+  for (int c = 0; c <= int(Correctness::timed_out); ++c) {
+    const int n = count_of(report, Correctness(c));
+    if (n > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name(Correctness(c)));
+  }
+  return text.empty() ? fmt::format("{} cases", report.cases.size()) : text;
+}
+
+bool reports_to_stdout(const OutputOptions& o) {
+  return o.json == "-" || o.csv == "-" || o.junit == "-" || o.markdown == "-" || o.html == "-";
+}
+
+void write_reports(const Report& report, const OutputOptions& o, std::ostream& standard_output) {
+  const auto write = [&](const std::string& path, std::string (*make)(const Report&)) {
+    if (!path.empty()) write_whole(path, make(report), standard_output);
+  };
+  write(o.json, json_report);
+  write(o.csv, csv_report);
+  write(o.junit, junit_report);
+  write(o.markdown, markdown_report);
+  write(o.html, html_report);
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,38 @@
+// How is a Report shown? One function a format, one file each; all are pure. `write_reports` sends the ones
+// that were asked for to their files, whole or not at all.
+#pragma once
+#include <iosfwd>
+#include <string>
+
+#include "harness/options.hpp"
+#include "harness/record.hpp"
+
+namespace moe::harness {
+
+/// 80 columns; colours only where the output is a terminal.
+std::string table_report(const Report&, bool colours);
+std::string json_report(const Report&);
+std::string csv_report(const Report&);
+std::string junit_report(const Report&);
+std::string markdown_report(const Report&);
+std::string html_report(const Report&);
+
+/// Throws MachineFailure where a file cannot be written; the reports before it are complete.
+void write_reports(const Report&, const OutputOptions&, std::ostream& standard_output);
+/// True where a report takes standard output, so that no table may be mixed in.
+bool reports_to_stdout(const OutputOptions&);
+
+// Parts that several formats share.
+
+/// "deepseek-v3 tp 8" or "E 8 top 2 H 256 I 256".
+std::string shape_text(const Problem&);
+/// "failed: 128 of 2048 wrong, gemm1 expert 5 ..." or "passed".
+std::string verdict_text(const Verdict&);
+/// Text with <, >, &, quotes escaped and control characters dropped: for XML and HTML.
+std::string escape_markup(std::string_view text);
+/// Layout, tile and tile_down where it differs: "swap_ab 16x128x128".
+std::string choice_text(const Choice&);
+/// "2 passed, 1 failed" with every word that occurs.
+std::string summary_text(const Report&);
+
+}  // namespace moe::harness

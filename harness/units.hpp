@@ -1,0 +1,13 @@
+// How are numbers printed for people? Three digits and the unit that fits; reports for programs keep plain SI
+// values.
+#pragma once
+#include <string>
+
+namespace moe::harness {
+
+std::string seconds_text(double seconds);   // "41.2 us"
+std::string bytes_text(double bytes);       // "1.41 GB" (decimal)
+std::string percent_text(double fraction);  // "71 %"
+std::string ratio_text(double ratio);       // "1.52x"
+
+}  // namespace moe::harness
