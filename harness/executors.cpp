@@ -1,0 +1,85 @@
+#include "harness/executors.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <thread>
+
+#include "device/cuda/cuda_executor.hpp"
+#include "device/cuda/probe.hpp"
+#include "device/emulator/emulated_executor.hpp"
+#include "fixtures/problem/errors.hpp"
+#include "harness/isolated_executor.hpp"
+#include "harness/reference_executor.hpp"
+#include "harness/values.hpp"
+#include "harness/worker.hpp"
+#include "reference/tensor_core/mma_step.hpp"
+
+namespace moe::harness {
+
+int host_threads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return int(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+std::vector<std::string> to_words(const ExecutorPlan& p) {
+  return {kWorkerCommand, p.name, std::to_string(p.threads), std::to_string(p.sms), std::to_string(p.seed)};
+}
+
+ExecutorPlan plan_from_words(const std::vector<std::string>& words) {
+  if (words.size() != 5) throw BadInput("worker is started by the program itself");
+  return {words[1], int(parse_count(words[2], 1, 4096)), int(parse_count(words[3], 1, 4096)),
+          parse_seed(words[4])};
+}
+
+std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
+  if (plan.name == "reference") return make_reference_executor(plan.threads);
+  if (plan.name == "cuda") return device::make_cuda_executor(0);
+#if MOE_HAVE_EMULATOR
+  if (plan.name == "emulated")
+    return device::make_emulated_executor({reference::mma_step(), plan.sms, plan.threads, plan.seed});
+#endif
+  throw MachineFailure(fmt::format("this build has no executor '{}'", plan.name));
+}
+
+namespace {
+
+/// Why the cuda executor cannot run here; empty = it can. Fills the card's facts.
+std::string cuda_obstacle(std::optional<DeviceFacts>& device) {
+  if (!device::cuda_was_built())
+    return "this build has no CUDA kernels: ci/setup installs a CUDA compiler, then configure and build "
+           "again";
+  const device::DriverProbe probe = device::probe_driver();
+  if (probe.state != device::DriverProbe::State::ready) return probe.detail;
+  const device::GpuDescription& gpu = probe.gpus.front();
+  if (gpu.major != 9 || gpu.minor != 0)
+    return fmt::format("GPU 0 is {} (sm_{}{}); these kernels need sm_90", gpu.name, gpu.major, gpu.minor);
+  const int version = probe.driver_version;
+  device = DeviceFacts{gpu.name, fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), gpu.sms};
+  return "";
+}
+
+}  // namespace
+
+ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double case_time_s) {
+  ExecutorChoice chosen;
+  if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen.device);
+  if (!chosen.why_not.empty()) return chosen;
+  try {
+    chosen.executor = make_executor(plan);
+  } catch (const MachineFailure& e) {
+    chosen.why_not = e.what();
+    return chosen;
+  }
+  if (isolate || plan.name == "cuda") {
+    WorkerPlan worker;
+    worker.words = to_words(plan);
+    worker.seconds = case_time_s;
+    chosen.executor = std::make_unique<IsolatedExecutor>(std::move(chosen.executor), worker);
+  }
+  return chosen;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,41 @@
+// Which executor answers, and is it there? Built from the options; cuda is always isolated in a worker
+// process.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/executor.hpp"
+#include "harness/record.hpp"
+
+namespace moe::harness {
+
+/// What an executor is built from; travels to the worker process as words.
+struct ExecutorPlan {
+  std::string name = "emulated";
+  int threads = 1;
+  int sms = 1;             // that the emulated card has
+  std::uint64_t seed = 1;  // of the emulated orders of completion
+};
+std::vector<std::string> to_words(const ExecutorPlan& plan);
+ExecutorPlan plan_from_words(const std::vector<std::string>& words);  // throws BadInput
+
+struct ExecutorChoice {
+  std::unique_ptr<device::Executor> executor;  // null: it cannot run here
+  std::string why_not;                         // one line: what is missing and how to get it
+  std::optional<DeviceFacts> device;
+};
+
+/// The executor of the plan; cuda always in a worker process, others with `isolate`. `case_time_s` is the
+/// watchdog's patience with one answer.
+ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate = false, double case_time_s = 300);
+
+/// The executor itself, without isolation: what a worker serves. Throws MachineFailure where this build has
+/// none.
+std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan);
+
+/// Host threads to use: all that this process may run on.
+int host_threads();
+
+}  // namespace moe::harness

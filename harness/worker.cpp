@@ -1,0 +1,150 @@
+#include "harness/worker.hpp"
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/generate.hpp"
+#include "harness/child_process.hpp"
+#include "harness/executors.hpp"
+#include "harness/json_codec.hpp"
+#include "harness/shared_tensors.hpp"
+#include "harness/values.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The next line of the parent, or false when it is gone.
+bool read_line(std::string& pending, std::string& line) {
+  for (;;) {
+    if (const auto end = pending.find('\n'); end != std::string::npos) {
+      line = pending.substr(0, end);
+      pending.erase(0, end + 1);
+      return true;
+    }
+    char bytes[65536];
+    const ssize_t n = ::recv(kWorkerSocket, bytes, sizeof(bytes), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    pending.append(bytes, std::size_t(n));
+  }
+}
+
+bool write_line(const std::string& text) {
+  const std::string line = text + "\n";
+  for (std::size_t sent = 0; sent < line.size();) {
+    const ssize_t n = ::send(kWorkerSocket, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    sent += std::size_t(n);
+  }
+  return true;
+}
+
+class Server {
+ public:
+  explicit Server(device::Executor& executor) : executor_(executor) {}
+  Json answer(const Json& request);
+
+ private:
+  Json open(const Json& request);
+  Json bind(const Json& request);
+  Json run(const Json& request);
+  Json time(const Json& request);
+  device::Session& session();
+
+  device::Executor& executor_;
+  Case case_;
+  std::unique_ptr<device::Session> session_;
+};
+
+device::Session& Server::session() {
+  if (session_ == nullptr) throw MachineFailure("no case is open in this worker");
+  return *session_;
+}
+
+Json Server::open(const Json& request) {
+  session_.reset();  // its memory goes before the next case's comes
+  case_ = parse_case(request.at("case").get<std::string>());
+  device::Opened opened = executor_.open(case_);
+  if (opened.session == nullptr) return {{"refusal", opened.refusal}};
+  session_ = std::move(opened.session);
+  return {{"resolved", to_line(session_->resolved())}};
+}
+
+/// What the parent gave counts; the rest follows from the case's seed.
+Json Server::bind(const Json& request) {
+  TensorSet inputs = get_tensors(kWorkerInput, request.at("tensors"), false);
+  const Problem& p = case_.problem;
+  TensorSet own = make_inputs(p, case_.choice, make_routing(p.routing, p.shape, p.seed));
+  for (Tensor& t : own.all())
+    if (!inputs.has(t.name())) inputs.add(t);
+  session().bind(inputs);
+  return Json::object();
+}
+
+Json Server::run(const Json& request) {
+  const bool graph = request.at("mode") == "graph";
+  const device::RunResult result = session().run(graph ? device::RunMode::graph : device::RunMode::eager);
+  Json answer;
+  answer["tensors"] = put_tensors(kWorkerOutput, result.outputs);
+  answer["reports"] = result.reports;
+  if (result.counted) answer["counts"] = to_json(result.counts);
+  return answer;
+}
+
+Json Server::time(const Json& request) {
+  device::TimingPlan plan;
+  plan.samples = request.at("samples").get<int>();
+  plan.cold = request.at("cold").get<bool>();
+  plan.mode = request.at("graph").get<bool>() ? device::RunMode::graph : device::RunMode::eager;
+  plan.per_stage = request.at("per_stage").get<bool>();
+  plan.time_limit_s = request.at("time_limit_s").get<double>();
+  return {{"measurement", to_json(session().time(plan))}};
+}
+
+Json Server::answer(const Json& request) {
+  const auto what = request.at("do").get<std::string>();
+  if (what == "open") return open(request);
+  if (what == "bind") return bind(request);
+  if (what == "run") return run(request);
+  if (what == "time") return time(request);
+  throw MachineFailure("unknown request '" + what + "'");
+}
+
+Json guarded_answer(Server& server, const std::string& line) {
+  try {
+    return server.answer(Json::parse(line));
+  } catch (const BadInput& e) {
+    return {{"error", "bad_input"}, {"message", e.what()}};
+  } catch (const MachineFailure& e) {
+    return {{"error", "failure"}, {"message", e.what()}};
+  } catch (const std::exception& e) {
+    return {{"error", "internal"}, {"message", e.what()}};
+  }
+}
+
+}  // namespace
+
+int serve_worker(device::Executor& executor) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker does not outlive its program
+  Server server(executor);
+  std::string pending, line;
+  while (read_line(pending, line))
+    if (!write_line(guarded_answer(server, line).dump(-1, ' ', false, Json::error_handler_t::replace)))
+      return 0;
+  return 0;
+}
+
+int run_worker(const std::vector<std::string>& words) {
+  const auto executor = make_executor(plan_from_words(words));
+  return serve_worker(*executor);
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,19 @@
+// What does a worker process do? It serves one Executor over the protocol of isolated_executor.hpp until its
+// parent goes away. The program starts itself as a worker; users never do.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "device/executor.hpp"
+
+namespace moe::harness {
+
+inline constexpr const char* kWorkerCommand = "worker";
+
+/// `words` come from to_words(ExecutorPlan). Returns the exit status.
+int run_worker(const std::vector<std::string>& words);
+
+/// Serves `executor` on the descriptors of child_process.hpp.
+int serve_worker(device::Executor& executor);
+
+}  // namespace moe::harness
