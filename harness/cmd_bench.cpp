@@ -1,0 +1,37 @@
+#include <algorithm>
+
+#include "harness/cli.hpp"
+#include "harness/suite.hpp"
+
+namespace moe::harness {
+namespace {
+
+/// An executor that gave no times has measured nothing: its cases count as skipped.
+void skip_untimed(Report& report, const std::string& executor) {
+  for (CaseRecord& r : report.cases) {
+    const bool untimed =
+        r.verdict->correctness == Correctness::passed && (!r.measurement || r.measurement->seconds.empty());
+    if (!untimed) continue;
+    r.measurement.reset();
+    r.verdict->correctness = Correctness::skipped;
+    r.verdict->reason = "executor " + executor + " cannot time; only cuda can";
+  }
+}
+
+}  // namespace
+
+int cmd_bench(const Options& given, const Streams& s) {
+  Options o = given;
+  if (!o.run.executor_given) o.run.executor = "cuda";
+  const auto works = expand(o.problem, o.run.shard);
+  Suite suite = open_suite(o, s);
+  suite.plan.timing = device::TimingPlan{};
+  suite.plan.timing->samples = o.run.samples;
+  suite.plan.judge_budget =
+      std::min(o.run.judge_budget, 1e8);  // a sample: the numbers must come from a right kernel
+  run_works(suite, works);
+  skip_untimed(suite.report, o.run.executor);
+  return close_suite(suite);
+}
+
+}  // namespace moe::harness

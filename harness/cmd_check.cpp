@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <ostream>
+
+#include "harness/cli.hpp"
+#include "harness/propose.hpp"
+#include "harness/shrink.hpp"
+#include "harness/suite.hpp"
+
+namespace moe::harness {
+namespace {
+
+bool is_bad(const CaseRecord& r) {
+  const Correctness c = r.verdict->correctness;
+  return c == Correctness::failed || c == Correctness::crashed || c == Correctness::timed_out;
+}
+
+CaseRecord run_one(Suite& suite, const Case& c) {
+  suite.plan.hardware = &suite.hardware;
+  return run_problem(c.problem, {c.choice}, suite.plan).front();
+}
+
+/// Reports the smallest case that fails the same way, or says that the failure does not repeat.
+void shrink_failure(Suite& suite, CaseRecord& record) {
+  CaseRecord smallest = record;
+  const auto fails = [&](const Case& c) {
+    CaseRecord r = run_one(suite, c);
+    const bool bad = is_bad(r);
+    if (bad) smallest = r;
+    return bad;
+  };
+  ShrinkBudget budget;
+  budget.out_of_time = [&] { return suite.budget.over(); };
+  const Shrunk shrunk = shrink_case(record.trial, fails, budget);
+  if (shrunk.flaky) {
+    record.verdict->reason += "; a second run passed: flaky";
+    return;
+  }
+  if (shrunk.steps > 0) record = smallest;
+}
+
+void run_trials(Suite& suite) {
+  const ProblemOptions& o = suite.options.problem;
+  const ProposalFrame frame{
+      o.op, o.contract, o.gemm, o.quant.has_value(), o.quant.value_or(QuantScheme{}), o.choice.kernel};
+  for (int trial = 0; trial < suite.options.run.trials; ++trial) {
+    if (!suite.options.run.shard.owns(std::size_t(trial))) continue;
+    if (suite.budget.over()) {
+      suite.out_of_time = true;
+      return;
+    }
+    CaseRecord record = run_one(suite, propose_case(frame, o.seed, trial));
+    if (is_bad(record)) {
+      shrink_failure(suite, record);
+      suite.streams.err << "failed: " << record.verdict->replay << std::endl;
+    }
+    suite.report.cases.push_back(std::move(record));
+  }
+}
+
+}  // namespace
+
+int cmd_check(const Options& o, const Streams& s) {
+  std::vector<Work> works;
+  if (o.run.trials == 0) works = expand(o.problem, o.run.shard);
+  Suite suite = open_suite(o, s);
+  if (o.run.trials > 0 && suite.plan.executor != nullptr)
+    run_trials(suite);
+  else
+    run_works(suite, works);
+  return close_suite(suite);
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,109 @@
+#include "harness/propose.hpp"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+
+#include "fixtures/problem/auto_tile.hpp"
+
+namespace moe::harness {
+namespace {
+
+using rc::Gen;
+namespace gen = rc::gen;
+
+/// Where kernels break: nothing, one row, one more or less than a tile, several tiles.
+Gen<std::int64_t> tokens(int size) {
+  const std::int64_t most = 4 + size;
+  return gen::map(gen::weightedOneOf<std::int64_t>(
+                      {{6, gen::inRange<std::int64_t>(1, most + 1)},
+                       {3, gen::map(gen::tuple(gen::element<std::int64_t>(8, 16, 32, 64, 128),
+                                               gen::element<std::int64_t>(-1, 0, 1)),
+                                    [](const auto& t) { return std::get<0>(t) + std::get<1>(t); })},
+                       {1, gen::element<std::int64_t>(0, 1)}}),
+                  [most](std::int64_t t) { return std::min(t, 2 * most); });
+}
+
+/// A multiple of `unit` up to `units` of them.
+Gen<std::int64_t> multiple(std::int64_t unit, int units) {
+  return gen::map(gen::inRange(1, units + 1), [unit](int n) { return unit * n; });
+}
+
+Gen<LoadSpec> load() {
+  return gen::map(gen::tuple(gen::inRange(0, 5), gen::inRange(1, 10)), [](const std::tuple<int, int>& t) {
+    const auto [kind, tenths] = t;
+    LoadSpec spec;
+    spec.kind = LoadKind(kind);
+    const bool parameter =
+        spec.kind == LoadKind::zipf || spec.kind == LoadKind::hot || spec.kind == LoadKind::empty;
+    spec.parameter = parameter ? tenths / (spec.kind == LoadKind::zipf ? 5.0 : 10.0) : 0;
+    return spec;
+  });
+}
+
+QuantScheme quant_of(const ProposalFrame& frame, int kind, bool power_of_two) {
+  if (frame.quant_given) return frame.quant;
+  QuantScheme q;
+  q.kind = QuantKind(kind);
+  q.scale_format = power_of_two && q.block() ? ScaleFormat::ue8m0 : ScaleFormat::f32;
+  return q;
+}
+
+Gen<Problem> problem(const ProposalFrame& frame, int size) {
+  return gen::exec([frame, size] {
+    Problem p;
+    p.op = frame.op;
+    p.contract = frame.contract;
+    p.gemm = frame.gemm;
+    p.quant = quant_of(frame, *gen::inRange(0, 4), *gen::inRange(0, 4) == 0);
+    MoeShape& s = p.shape;
+    s.experts = *gen::inRange(1, 4 + size / 4);
+    s.top_k = *gen::inRange(1, std::min(s.experts, 8) + 1);
+    s.ep = s.experts % 2 == 0 && *gen::inRange(0, 4) == 0 ? 2 : 1;
+    p.rank = s.ep == 2 ? *gen::inRange(0, 2) : 0;
+    const std::int64_t unit = p.quant.block() ? 128 : 16;
+    s.hidden = *multiple(unit, p.quant.block() ? 3 : 24);
+    s.intermediate = *multiple(unit, p.quant.block() ? 3 : 24);
+    s.tokens = *tokens(size);
+    p.routing.load = *load();
+    p.data = DataMode(*gen::weightedElement<int>({{5, int(DataMode::normal)},
+                                                  {2, int(DataMode::exact)},
+                                                  {2, int(DataMode::nasty)},
+                                                  {1, int(DataMode::coded)},
+                                                  {1, int(DataMode::impulse)}}));
+    p.seed = *gen::inRange<std::uint64_t>(1, 1'000'000);
+    return p;
+  });
+}
+
+Gen<Choice> choice(const ProposalFrame& frame, const Problem& p) {
+  return gen::exec([frame, p] {
+    Choice c;
+    c.kernel = frame.kernel;
+    c.layout = Layout(*gen::inRange(0, 3));
+    static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
+    const auto& legal = blocks[int(c.layout)];
+    if (*gen::inRange(0, 3) > 0)
+      c.tile = {.block_m = legal[*gen::inRange<std::size_t>(0, legal.size())], .block_n = 128};
+    return c;
+  });
+}
+
+}  // namespace
+
+Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
+  const int size = std::min(4 + trial, 100);
+  const rc::Random random = rc::Random(seed).split();
+  rc::Random own = random;
+  for (int i = 0; i < trial; ++i) own = own.split();
+  Case c;
+  c.problem = problem(frame, size)(own, size).value();
+  rc::Random other = own.split();
+  c.choice = choice(frame, c.problem)(other, size).value();
+  const MoeShape& s = c.problem.shape;
+  const Routing routing = make_routing(c.problem.routing, s, c.problem.seed);
+  c.choice = resolve_tiles(c.choice, routing.load(c.problem.rank * s.local_experts(), s.local_experts()));
+  return c;
+}
+
+}  // namespace moe::harness

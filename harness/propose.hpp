@@ -1,0 +1,24 @@
+// Which random cases does `check --trials N` try? RapidCheck's generators propose them, a pure function of
+// the seed and the trial's number; sizes grow with the number, so that early trials are quick and already
+// small.
+#pragma once
+#include <cstdint>
+
+#include "fixtures/problem/case.hpp"
+
+namespace moe::harness {
+
+/// What a proposal keeps from the command line: op, contract, gemm, quantisation where given, kernel.
+struct ProposalFrame {
+  Op op = Op::moe_layer;
+  Contract contract = Contract::contiguous;
+  int gemm = 1;
+  bool quant_given = false;
+  QuantScheme quant;
+  std::string kernel = "moeproof";
+};
+
+/// A valid case with settled tiles; trial counts from 0.
+Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial);
+
+}  // namespace moe::harness

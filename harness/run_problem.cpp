@@ -1,0 +1,133 @@
+#include "harness/run_problem.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/generate.hpp"
+#include "harness/child_process.hpp"
+#include "harness/judge.hpp"
+#include "sim/predict.hpp"
+
+namespace moe::harness {
+namespace {
+
+Verdict verdict_of(Correctness word, std::string reason) {
+  Verdict v;
+  v.correctness = word;
+  v.reason = std::move(reason);
+  return v;
+}
+
+/// True where both runs gave the same bytes.
+bool same_outputs(const TensorSet& a, const TensorSet& b) {
+  for (const Tensor& t : a.all()) {
+    const Tensor* other = b.find(t.name());
+    if (other == nullptr || other->bytes() != t.bytes() ||
+        std::memcmp(t.data(), other->data(), t.bytes()) != 0)
+      return false;
+  }
+  return true;
+}
+
+Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResult& result,
+                  const RunPlan& plan) {
+  JudgePlan how;
+  how.semantics = declared_semantics(*plan.executor, c);
+  how.by_interval =
+      plan.executor->name() == "reference";  // its bits against bounds that share no arithmetic with it
+  how.budget = plan.judge_budget;
+  how.threads = plan.threads;
+  Verdict v = judge(c, inputs, result.outputs, how);
+  if (!result.reports.empty()) {
+    v.correctness = Correctness::failed;
+    v.reason = result.reports.front() + (v.reason.empty() ? "" : "; " + v.reason);
+    if (v.fault_class.empty()) v.fault_class = "a protocol fault";
+  }
+  return v;
+}
+
+/// Runs `repeats` times; the first verdict that is not passed stands.
+Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& inputs, const RunPlan& plan,
+                      CaseRecord& record) {
+  device::RunResult first = session.run(device::RunMode::eager);
+  if (first.counted) record.counts = first.counts;
+  Verdict v = judge_run(c, inputs, first, plan);
+  for (int i = 1; i < plan.repeats && v.correctness == Correctness::passed; ++i) {
+    const device::RunResult next = session.run(device::RunMode::eager);
+    if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
+    v = judge_run(c, inputs, next, plan);
+    if (v.correctness == Correctness::passed)
+      v = verdict_of(Correctness::failed, "two runs gave different bytes");
+    v.fault_class = "an order of events that matters";
+  }
+  return v;
+}
+
+void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& plan, CaseRecord& record) {
+  if (opened.session == nullptr) {
+    record.verdict = verdict_of(Correctness::refused, opened.refusal);
+    return;
+  }
+  record.trial = opened.session->resolved();
+  plan.before_launch(replay_line(record.trial, plan));
+  opened.session->bind(inputs);
+  record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, record);
+  if (plan.timing && record.verdict->correctness == Correctness::passed)
+    record.measurement = opened.session->time(*plan.timing);
+}
+
+/// Blocks of the routed contract are as long as the tile has tokens: such inputs are made anew for each
+/// choice.
+bool inputs_follow_tile(const Problem& p) {
+  return p.op == Op::align || (p.op == Op::grouped_gemm && p.contract == Contract::routed);
+}
+
+CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
+  CaseRecord record{c, {}, {}, {}, {}, {}};
+  try {
+    record.prediction = sim::predict(c.problem, c.choice, *plan.hardware, routing);
+  } catch (const BadInput&) {
+    // The model has no word for a choice that the executor may yet take, or will refuse with its own reason.
+  }
+  try {
+    run_session(plan.executor->open(c), inputs, plan, record);
+  } catch (const WorkerLost& lost) {
+    record.verdict = verdict_of(lost.timed_out ? Correctness::timed_out : Correctness::crashed, lost.what());
+  }
+  record.verdict->replay = replay_line(record.trial, plan);
+  return record;
+}
+
+}  // namespace
+
+std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c) {
+  for (const KernelInfo& kernel : executor.kernels())
+    if (kernel.name == c.choice.kernel && kernel.semantics != nullptr)
+      return kernel.semantics(c.problem, c.choice);
+  return std::nullopt;
+}
+
+std::string replay_line(const Case& c, const RunPlan& plan) {
+  std::string quoted;
+  for (const char letter : to_line(c))
+    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return fmt::format("moeproof check --executor {} --case '{}'", plan.executor->name(), quoted);
+}
+
+std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
+                                    const RunPlan& plan) {
+  const Routing routing = make_routing(problem.routing, problem.shape, problem.seed);
+  TensorSet inputs;
+  std::vector<CaseRecord> records;
+  for (const Choice& choice : choices) {
+    if (records.empty() || inputs_follow_tile(problem))
+      inputs = make_inputs(problem, choice, routing, plan.threads);
+    records.push_back(run_choice({problem, choice}, routing, inputs, plan));
+  }
+  fill_speedups(records);
+  return records;
+}
+
+}  // namespace moe::harness

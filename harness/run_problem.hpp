@@ -1,0 +1,36 @@
+// What happens to one problem? Routing, inputs and reference once, then each choice: predict, open, run,
+// judge, verdict.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "device/executor.hpp"
+#include "fixtures/problem/hardware.hpp"
+#include "harness/record.hpp"
+
+namespace moe::harness {
+
+struct RunPlan {
+  device::Executor* executor = nullptr;
+  const Hardware* hardware = nullptr;
+  int threads = 1;
+  double judge_budget = 2e9;
+  bool judge = true;  // bench judges one run before it times
+  int repeats = 1;    // runs of one session; each is judged, all must agree to the bit
+  std::optional<device::TimingPlan> timing;
+  /// Told the replay line before every launch, so that a crash of the whole machine still leaves it.
+  std::function<void(const std::string&)> before_launch = [](const std::string&) {};
+};
+
+/// One record a choice, in order, speedups filled in.
+std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
+                                    const RunPlan& plan);
+
+/// "moeproof check --case '...' --executor emulated".
+std::string replay_line(const Case& c, const RunPlan& plan);
+
+/// Semantics that the executor's kernel declares for this case; empty where it declares none.
+std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c);
+
+}  // namespace moe::harness

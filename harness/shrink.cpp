@@ -1,0 +1,103 @@
+#include "harness/shrink.hpp"
+
+#include "fixtures/problem/errors.hpp"
+
+namespace moe::harness {
+namespace {
+
+bool is_valid(const Case& c) {
+  try {
+    validate(c.problem);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
+/// Collects changed copies that differ from the original and exist.
+class Moves {
+ public:
+  explicit Moves(const Case& original) : original_(original) {}
+  template <class Change>
+  void add(Change change) {
+    Case c = original_;
+    change(c);
+    if (!(c == original_) && is_valid(c)) cases_.push_back(c);
+  }
+  std::vector<Case> take() { return std::move(cases_); }
+
+ private:
+  const Case& original_;
+  std::vector<Case> cases_;
+};
+
+std::int64_t halve(std::int64_t value, std::int64_t unit) {
+  const std::int64_t half = value / 2 / unit * unit;
+  return half >= unit ? half : value;
+}
+
+void add_sizes(Moves& moves) {
+  moves.add([](Case& c) { c.problem.shape.tokens /= 2; });
+  moves.add([](Case& c) {
+    MoeShape& s = c.problem.shape;
+    s.experts = int(halve(s.experts, s.ep));
+    s.top_k = std::min(s.top_k, s.experts);
+  });
+  for (const std::int64_t unit : {std::int64_t(128), std::int64_t(16)}) {
+    moves.add([unit](Case& c) { c.problem.shape.hidden = halve(c.problem.shape.hidden, unit); });
+    moves.add([unit](Case& c) {
+      MoeShape& s = c.problem.shape;
+      s.intermediate = halve(s.intermediate, unit * s.tp);
+    });
+  }
+  moves.add([](Case& c) { c.problem.shape.top_k = 1; });
+  moves.add([](Case& c) { c.problem.shape.tokens -= c.problem.shape.tokens > 0; });
+  moves.add([](Case& c) {
+    MoeShape& s = c.problem.shape;
+    if (s.experts > s.top_k && s.ep == 1) --s.experts;
+  });
+  moves.add([](Case& c) { c.problem.shape.top_k -= c.problem.shape.top_k > 1; });
+}
+
+void add_kinds(Moves& moves) {
+  moves.add([](Case& c) { c.problem.shape.ep = 1, c.problem.rank = 0; });
+  moves.add([](Case& c) { c.problem.routing.load = LoadSpec{}; });
+  moves.add([](Case& c) { c.problem.routing.router = RouterSpec{}; });
+  moves.add([](Case& c) { c.problem.data = DataMode::exact; });
+  moves.add([](Case& c) { c.problem.quant.scale_format = ScaleFormat::f32; });
+}
+
+}  // namespace
+
+std::vector<Case> simpler_cases(const Case& c) {
+  if (c.problem.data == DataMode::file || c.problem.routing.load.kind == LoadKind::trace) return {};
+  Moves moves(c);
+  add_sizes(moves);
+  add_kinds(moves);
+  return moves.take();
+}
+
+Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,
+                   const ShrinkBudget& budget) {
+  Shrunk result{failing};
+  ++result.runs;
+  if (!fails(failing)) {
+    result.flaky = true;
+    return result;
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Case& candidate : simpler_cases(result.smallest)) {
+      if (result.runs >= budget.runs || budget.out_of_time()) return result;
+      ++result.runs;
+      if (!fails(candidate)) continue;
+      result.smallest = candidate;
+      ++result.steps;
+      moved = true;
+      break;
+    }
+  }
+  return result;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,31 @@
+// What is the smallest case that still fails? Moves that mean something (halve the tokens, the experts, K,
+// plainer data and routing), tried greedily under a budget; a failure that does not repeat is called flaky
+// and not shrunk.
+#pragma once
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "fixtures/problem/case.hpp"
+
+namespace moe::harness {
+
+/// Valid simpler cases, the boldest first.
+std::vector<Case> simpler_cases(const Case& c);
+
+struct ShrinkBudget {
+  int runs = 60;
+  std::function<bool()> out_of_time = [] { return false; };
+};
+
+struct Shrunk {
+  Case smallest;
+  int runs = 0, steps = 0;
+  bool flaky = false;  // the failure did not repeat
+};
+
+/// `fails` runs a case; it is asked once for `failing` itself.
+Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,
+                   const ShrinkBudget& budget);
+
+}  // namespace moe::harness

@@ -1,0 +1,99 @@
+#include "harness/suite.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ostream>
+
+#include "fixtures/files/hardware_file.hpp"
+#include "harness/exit_code.hpp"
+#include "harness/reporters.hpp"
+
+namespace moe::harness {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+void skip(const Work& work, const std::string& why, Report& report) {
+  for (const Choice& choice : work.choices) {
+    CaseRecord record{{work.problem, choice}, {}, {}, {}, {}, {}};
+    record.verdict = Verdict{};
+    record.verdict->reason = why;
+    report.cases.push_back(record);
+  }
+}
+
+}  // namespace
+
+TimeBudget::TimeBudget(std::optional<double> seconds) : seconds_(seconds), start_(now()) {}
+
+bool TimeBudget::over() const { return seconds_ && now() - start_ > *seconds_; }
+
+Suite open_suite(const Options& o, const Streams& s) {
+  const int threads = host_threads();
+  const Hardware hardware = load_hardware(o.hardware);
+  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.problem.seed};
+  Suite suite{o,        s,  choose_executor(executor, o.run.isolate, o.run.case_time_s),
+              hardware, {}, TimeBudget(o.run.time_budget_s),
+              {}};
+  suite.plan.executor = suite.chosen.executor.get();
+  suite.plan.threads = threads;
+  suite.plan.judge_budget = o.run.judge_budget;
+  suite.plan.repeats = o.run.schedules;
+  if (!o.output.quiet)
+    suite.plan.before_launch = [&err = s.err](const std::string& line) {
+      err << "running: " << line << std::endl;
+    };
+  suite.report.command = o.command;
+  suite.report.executor = o.run.executor;
+  suite.report.hardware = suite.hardware.name;
+  suite.report.device = suite.chosen.device;
+  return suite;
+}
+
+void run_works(Suite& suite, const std::vector<Work>& works) {
+  suite.plan.hardware = &suite.hardware;  // the suite has its final place by now
+  for (const Work& work : works) {
+    if (suite.budget.over()) {
+      suite.out_of_time = true;
+      return;
+    }
+    if (suite.plan.executor == nullptr) {
+      skip(work, suite.chosen.why_not, suite.report);
+      continue;
+    }
+    auto records = run_problem(work.problem, work.choices, suite.plan);
+    for (CaseRecord& r : records) suite.report.cases.push_back(std::move(r));
+  }
+}
+
+bool hits_fail_on(const Report& report, const std::vector<std::string>& words) {
+  const auto listed = [&](std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return std::any_of(report.cases.begin(), report.cases.end(), [&](const CaseRecord& r) {
+    return r.verdict && (listed(name(r.verdict->correctness)) || listed(name(r.verdict->speed)) ||
+                         listed(name(r.verdict->model)));
+  });
+}
+
+int close_suite(Suite& suite) {
+  const Options& o = suite.options;
+  Report& report = suite.report;
+  report.errors = summarise_errors(report.cases);
+  if (!o.output.quiet && !reports_to_stdout(o.output))
+    suite.streams.out << table_report(report, suite.streams.out_is_terminal);
+  write_reports(report, o.output, suite.streams.out);
+  if (suite.plan.executor == nullptr)
+    suite.streams.err << "moeproof: nothing ran: " << suite.chosen.why_not << "\n";
+  if (suite.out_of_time) suite.streams.err << "moeproof: the time budget ended before all cases ran\n";
+  if (hits_fail_on(report, o.run.fail_on)) return int(ExitCode::failed);
+  std::vector<Correctness> words;
+  for (const CaseRecord& r : report.cases) words.push_back(r.verdict->correctness);
+  return int(exit_code(words, o.run.allow_mistrusted, o.run.require_gpu, suite.out_of_time));
+}
+
+}  // namespace moe::harness
