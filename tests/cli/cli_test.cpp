@@ -1,0 +1,213 @@
+// The built program as a user meets it: exit codes, one error line, reports, help.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+struct Outcome {
+  int status = -1;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              (std::string("moeproof_cli_") + info->name() + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string text_of(const fs::path& path) const {
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+  fs::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return folder_ / name;
+  }
+  Outcome run(const std::string& words) const {
+    const std::string out = folder_ / "stdout", err = folder_ / "stderr";
+    const int raw =
+        std::system((std::string(MOE_BINARY) + " " + words + " >'" + out + "' 2>'" + err + "'").c_str());
+    return {WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw), text_of(out), text_of(err)};
+  }
+  /// The exit status, nothing on stdout, exactly one line on stderr that holds `words`.
+  void refuses(const std::string& command, const std::string& words, int status = 2) const {
+    const Outcome o = run(command);
+    EXPECT_EQ(o.status, status) << command << "\n" << o.err;
+    EXPECT_EQ(o.out, "") << command;
+    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << command << "\n" << o.err;
+    EXPECT_TRUE(o.err.starts_with("moeproof: ")) << o.err;
+    EXPECT_NE(o.err.find(words), std::string::npos) << command << "\n" << o.err;
+  }
+  fs::path folder_;
+};
+
+const std::string kSizes = "--hidden 256 --intermediate 128 --experts 4 --top-k 2 ",
+                  kSmall = kSizes + "--tokens 9 ";
+
+TEST_F(Cli, HelpAndVersion) {
+  EXPECT_EQ(run("--help").status, 0);
+  EXPECT_EQ(run("check --help").status, 0);
+  EXPECT_EQ(run("help predict").status, 0);
+  EXPECT_EQ(run("--version").out, "moeproof 0.1.0\n");
+  for (const char* command : {"check", "bench", "predict", "compare", "reference", "list", "doctor"})
+    EXPECT_NE(run("--help").out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
+}
+
+TEST_F(Cli, BadInputGivesOneLineAndTwo) {
+  refuses("", "no command");
+  refuses("chekc", "did you mean 'check'");
+  refuses("--seed 3 check", "stands before the command");
+  refuses("check", "no problem given");
+  refuses("check --model no-such-model", "no-such-model");
+  refuses("check " + kSmall + "--tokens=-1", "given twice");
+  refuses("check --model mixtral-8x7b --tokens -1", "'-1' is not a count");
+  refuses("check --hidden 256 --intermediate 128 --experts 4 --top-k 5", "top_k");
+  refuses("check --hidden 256 --intermediate 384 --tp 2 --experts 4 --top-k 2", "192");
+  refuses("check " + kSmall + "--tile 256x256x128/s8", "227 KB");
+  refuses("check " + kSmall + "--require-gpu --executor emulated", "contradict");
+  refuses("check " + kSmall + "--see 3", "unknown option --see");
+  refuses("predict " + kSmall + "--hardware h900", "h900");
+  refuses("list nonsense", "no topic");
+  refuses("compare", "needs a bench report");
+  refuses("compare " + (folder_ / "none.json").string(), "none.json");
+}
+
+TEST_F(Cli, BadFilesGiveOneLineAndTwo) {
+  refuses("predict --model " + write("config.json", "{\"hidden_size\": 64}").string(), "config.json");
+  refuses("predict --model " + write("empty.json", "").string(), "empty.json");
+  refuses("predict --model " + write("list.json", "[1, 2]").string(), "list.json");
+  refuses("compare " + write("bench.json", "{\"schema\": 2}").string(), "schema");
+  refuses("compare " + write("text.json", "hello").string(), "not JSON");
+  write("trace.csv", "token,slot,expert,weight\n0,0,999,1\n");
+  refuses("predict " + kSmall + "--load trace:" + (folder_ / "trace.csv").string(), "trace.csv");
+  fs::create_directories(folder_ / "weights");
+  write("weights/model.safetensors", std::string("\x40\0\0\0\0\0\0\0{\"a\":", 13));
+  refuses("check " + kSmall + "--quiet --executor reference --weights " + (folder_ / "weights").string(),
+          "model.safetensors");
+}
+
+TEST_F(Cli, PredictExplainsBothLayouts) {
+  const Outcome o = run("predict --model deepseek-v3 --tp 8 --tokens 16 --load zipf:1.2 --layout both");
+  EXPECT_EQ(o.status, 0) << o.err;
+  for (const char* word : {"normal_mma", "swap_ab", "tensor pipe active", "useful FLOP", "padding", "waves",
+                           "bytes from HBM", "limited by", "against normal_mma"})
+    EXPECT_NE(o.out.find(word), std::string::npos) << word << "\n" << o.out;
+}
+
+// Same seed, same bytes: two runs of the program write the same report.
+TEST_F(Cli, TheReferenceChecksItselfTheSameTwice) {
+  const std::string command = "check " + kSmall + "--executor reference --layout all --quiet --json ";
+  const Outcome first = run(command + "-"), second = run(command + "-");
+  EXPECT_EQ(first.status, 0) << first.err;
+  EXPECT_EQ(first.out, second.out);
+  const Json j = Json::parse(first.out);
+  ASSERT_EQ(j["cases"].size(), 3u);
+  for (const auto& c : j["cases"]) {
+    EXPECT_EQ(c["verdict"]["correctness"], "passed");
+    EXPECT_GT(c["prediction"]["seconds"], 0);
+  }
+}
+
+// The replay line must run, and run the same case.
+TEST_F(Cli, AReplayLineReplays) {
+  const Outcome first = run("check " + kSmall + "--executor reference --layout swap_ab --quiet --json -");
+  const std::string replay = Json::parse(first.out)["cases"][0]["verdict"]["replay"];
+  ASSERT_TRUE(replay.starts_with("moeproof ")) << replay;
+  const Outcome again = run(replay.substr(9) + " --quiet --json -");
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(Json::parse(again.out)["cases"][0]["case"], Json::parse(first.out)["cases"][0]["case"]);
+}
+
+TEST_F(Cli, AWorkerGivesTheSameVerdict) {
+  const std::string command = "check " + kSmall + "--executor reference --quiet --json - ";
+  EXPECT_EQ(run(command).out, run(command + "--isolate").out);
+}
+
+TEST_F(Cli, AnIdleRankPasses) {
+  EXPECT_EQ(run("check " + kSizes + "--tokens 0 --executor reference --quiet").status, 0);
+}
+
+TEST_F(Cli, RandomTrialsRun) {
+  const Outcome o = run("check --trials 6 --executor reference --seed 3 --quiet --allow mistrusted --json -");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_EQ(Json::parse(o.out)["cases"].size(), 6u);
+}
+
+TEST_F(Cli, ATimeBudgetEndsTheRun) {
+  const Outcome o =
+      run("check " + kSmall + "--executor reference --load uniform,balanced --time-budget 0.000001s --quiet");
+  EXPECT_EQ(o.status, 4) << o.err;
+}
+
+// A report that cannot be written is exit 3 and leaves no half file.
+TEST_F(Cli, UnwritableReports) {
+  const std::string command = "predict " + kSmall + "--quiet --json ";
+  refuses(command + "/dev/full", "/dev/full", 3);
+  refuses(command + (folder_ / "no" / "dir.json").string(), "dir.json", 3);
+  const std::string good = folder_ / "r.json";
+  EXPECT_EQ(run(command + good).status, 0);
+  EXPECT_NO_THROW(Json::parse(text_of(good)));
+}
+
+TEST_F(Cli, ReferenceWritesATensorFile) {
+  const std::string file = folder_ / "layer.safetensors";
+  const Outcome o = run("reference " + kSmall + "--out " + file);
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.out.find("gemm2"), std::string::npos);
+  const std::string bytes = text_of(file);
+  ASSERT_GT(bytes.size(), 8u);
+  const std::size_t header = std::size_t(std::uint8_t(bytes[0])) + 256 * std::size_t(std::uint8_t(bytes[1]));
+  const Json j = Json::parse(bytes.substr(8, header));
+  EXPECT_EQ(j["out"]["dtype"], "BF16");
+  EXPECT_EQ(j["out"]["shape"], Json({9, 256}));
+}
+
+// Measured at twice the predicted time the model is off; measured as predicted it agrees; twice as long is
+// slow.
+TEST_F(Cli, CompareJudgesTheModel) {
+  Json j = Json::parse(run("predict " + kSmall + "--layout both --quiet --json -").out);
+  for (auto& c : j["cases"]) {
+    const double seconds = c["prediction"]["seconds"];
+    c["measurement"] = {{"seconds", {seconds * 2, seconds * 2.01, seconds * 2.02}}};
+  }
+  const std::string twice = write("twice.json", j.dump());
+  EXPECT_EQ(run("compare " + twice).status, 0);
+  EXPECT_EQ(run("compare " + twice + " --fail-on off --quiet").status, 1);
+  EXPECT_EQ(run("compare " + twice + " " + twice + " --fail-on slow --quiet").status, 0);
+  for (auto& c : j["cases"])
+    for (auto& s : c["measurement"]["seconds"]) s = s.get<double>() / 2;
+  const std::string once = write("once.json", j.dump());
+  EXPECT_EQ(run("compare " + once + " --fail-on off --quiet").status, 0);
+  EXPECT_EQ(run("compare " + twice + " " + once + " --fail-on slow --quiet").status, 1);
+  EXPECT_EQ(run("compare " + once + " " + twice + " --fail-on slow --quiet").status, 0);
+}
+
+TEST_F(Cli, ListAndDoctorAnswer) {
+  const Outcome list = run("list models");
+  EXPECT_EQ(list.status, 0);
+  for (const char* model : {"deepseek-v3", "mixtral-8x7b", "qwen3-235b"})
+    EXPECT_NE(list.out.find(model), std::string::npos) << model;
+  const Outcome doctor = run("doctor");
+  EXPECT_EQ(doctor.status, 0) << doctor.err;
+  for (const char* word : {"driver", "cuda", "emulated", "reference", "hardware"})
+    EXPECT_NE(doctor.out.find(word), std::string::npos) << word;
+}
+
+}  // namespace

@@ -1,0 +1,73 @@
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <set>
+
+#include "harness/propose.hpp"
+#include "harness/shrink.hpp"
+
+namespace moe::harness {
+namespace {
+
+// Proposals are valid, settled, printable, and the same for the same seed and number.
+TEST(Trials, ProposalsAreValidAndRepeat) {
+  std::set<std::string> lines;
+  std::set<int> layouts, kinds;
+  bool idle = false;
+  for (int trial = 0; trial < 120; ++trial) {
+    const Case c = propose_case({}, 7, trial);
+    EXPECT_NO_THROW(validate(c.problem)) << to_line(c);
+    EXPECT_FALSE(c.choice.tile.automatic());
+    EXPECT_EQ(parse_case(to_line(c)), c);
+    EXPECT_EQ(propose_case({}, 7, trial), c);
+    lines.insert(to_line(c));
+    layouts.insert(int(c.choice.layout));
+    kinds.insert(int(c.problem.quant.kind));
+    idle = idle || c.problem.shape.tokens == 0;
+  }
+  EXPECT_GT(lines.size(), 115u);
+  EXPECT_EQ(layouts.size(), 3u);
+  EXPECT_EQ(kinds.size(), 4u);
+  EXPECT_TRUE(idle);
+  EXPECT_NE(to_line(propose_case({}, 7, 3)), to_line(propose_case({}, 8, 3)));
+}
+
+// A fault that needs K > 128 and three tokens must come out as exactly that.
+TEST(Trials, ShrinkingFindsTheTrigger) {
+  Case big;
+  big.problem.shape = {.tokens = 100, .hidden = 1024, .intermediate = 512, .experts = 16, .top_k = 4};
+  big.problem.routing.load = parse_load("zipf:1.2");
+  const auto fails = [](const Case& c) {
+    return c.problem.shape.hidden > 128 && c.problem.shape.tokens >= 3;
+  };
+  const Shrunk s = shrink_case(big, fails, {200, [] { return false; }});
+  EXPECT_FALSE(s.flaky);
+  EXPECT_EQ(s.smallest.problem.shape.tokens, 3);
+  EXPECT_EQ(s.smallest.problem.shape.hidden, 256);
+  EXPECT_EQ(s.smallest.problem.shape.experts, 1);
+  EXPECT_EQ(s.smallest.problem.shape.top_k, 1);
+  EXPECT_EQ(s.smallest.problem.routing.load, LoadSpec{});
+}
+
+TEST(Trials, AFailureThatDoesNotRepeatIsFlaky) {
+  const Shrunk s = shrink_case(Case{}, [](const Case&) { return false; }, {});
+  EXPECT_TRUE(s.flaky);
+  EXPECT_EQ(s.runs, 1);
+}
+
+// Would catch a shrinker that never ends, or that returns a case which passes.
+RC_GTEST_PROP(Trials, TheBudgetEndsShrinking, ()) {
+  const Case c = propose_case({}, *rc::gen::inRange<std::uint64_t>(0, 1000), 60);
+  const int budget = *rc::gen::inRange(1, 40);
+  int runs = 0;
+  const auto fails = [&](const Case& x) {
+    return ++runs, x.problem.shape.tokens * 3 >= c.problem.shape.tokens;
+  };
+  const Shrunk s = shrink_case(c, fails, {budget, [] { return false; }});
+  RC_ASSERT(runs <= budget);
+  RC_ASSERT(s.smallest.problem.shape.tokens * 3 >= c.problem.shape.tokens);
+  validate(s.smallest.problem);
+}
+
+}  // namespace
+}  // namespace moe::harness
