@@ -128,7 +128,7 @@ GroupedGemm contract_gemm(const Problem& problem, const TensorSet& in) {
   GroupedGemm result;
   result.w = weights(problem, in.at("w"), in.at("w_scale"));
   result.a = contract_codes(problem, in.at("a_codes"), in.at("a_scale"));
-  if (problem.shape.bias && in.has("bias")) result.bias = floats_of(in.at("bias"));
+  if (problem.shape.bias && in.has("w_bias")) result.bias = floats_of(in.at("w_bias"));
   switch (problem.contract) {
     case Contract::routed:
       routed_rows(problem, in, result);

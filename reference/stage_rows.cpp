@@ -19,11 +19,18 @@ std::vector<float> bf16_row(const Tensor& tensor, std::int64_t row) {
   return values;
 }
 
+const float* input_weights(const Problem& problem, StageTensors tensors) {
+  if (!problem.shape.weight_on_input) return nullptr;
+  const bool given = tensors.outputs.has("topk_weights") || tensors.inputs.has("topk_weights");
+  if (problem.op == Op::quantize && !given) return nullptr;
+  return lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>().data();
+}
+
 std::vector<float> hidden_row(const Problem& problem, StageTensors tensors, std::int64_t token) {
   std::vector<float> row = bf16_row(lookup(tensors.outputs, tensors.inputs, "hidden"), token);
-  if (!problem.shape.weight_on_input) return row;
-  const auto weights = lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>();
-  for (float& x : row) x = weighted_input(x, weights[std::size_t(token * problem.shape.top_k)]);
+  const float* weights = input_weights(problem, tensors);
+  if (weights == nullptr) return row;
+  for (float& x : row) x = weighted_input(x, weights[token * problem.shape.top_k]);
   return row;
 }
 

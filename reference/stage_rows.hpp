@@ -10,6 +10,9 @@
 
 namespace moe::reference {
 
+/// The routing weights [tokens, top_k] that multiply the input; null where none do. op=quantize on its own
+/// need not have them (fixtures/README.md, "Ops").
+const float* input_weights(const Problem& problem, StageTensors tensors);
 /// hidden of a token, times its routing weight (rounded to bf16) where the shape says weight_on_input.
 std::vector<float> hidden_row(const Problem& problem, StageTensors tensors, std::int64_t token);
 /// A row of a bf16 matrix.

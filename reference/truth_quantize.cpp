@@ -198,9 +198,7 @@ StageTruth quantize_truth(const Problem& problem, StageTensors tensors, std::spa
       });
   if (options.bits && options.semantics) {
     const Tensor& hidden = lookup(tensors.outputs, tensors.inputs, "hidden");
-    const float* weights = problem.shape.weight_on_input
-                               ? lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>().data()
-                               : nullptr;
+    const float* weights = input_weights(problem, tensors);
     const TensorScale whole = whole_scale(stage, stage.spec_amax);
     add_bits(stage, truth, whole, [&](std::int64_t token, std::uint8_t* codes, float* scales) {
       exact_quantize_row(*options.semantics, problem.quant, bf16_codes(hidden, token),
