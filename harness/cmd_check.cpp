@@ -39,7 +39,18 @@ void shrink_failure(Suite& suite, CaseRecord& record) {
   if (shrunk.steps > 0) record = smallest;
 }
 
+/// A broken kernel fails every other trial: so many failures are shrunk and named, the rest is counted.
+constexpr int kNamedFailures = 5;
+
+void note_failure(Suite& suite, CaseRecord& record, int failures) {
+  if (failures > kNamedFailures) return;
+  shrink_failure(suite, record);
+  suite.streams.err << "failed: " << record.verdict->replay << std::endl;
+  if (failures == kNamedFailures) suite.streams.err << "further failures are counted, not shrunk\n";
+}
+
 void run_trials(Suite& suite) {
+  int failures = 0;
   const ProblemOptions& o = suite.options.problem;
   const ProposalFrame frame{
       o.op, o.contract, o.gemm, o.quant.has_value(), o.quant.value_or(QuantScheme{}), o.choice.kernel};
@@ -50,10 +61,7 @@ void run_trials(Suite& suite) {
       return;
     }
     CaseRecord record = run_one(suite, propose_case(frame, o.seed, trial));
-    if (is_bad(record)) {
-      shrink_failure(suite, record);
-      suite.streams.err << "failed: " << record.verdict->replay << std::endl;
-    }
+    if (is_bad(record)) note_failure(suite, record, ++failures);
     suite.report.cases.push_back(std::move(record));
   }
 }

@@ -52,6 +52,14 @@ bool read_routing(const JudgeCase& j, Routing& routing) {
                      [&](std::int32_t id) { return id >= -1 && id < p.shape.experts; });
 }
 
+/// Some pair's expert is on this rank.
+bool has_local_pairs(const JudgeCase& j) {
+  const MoeShape& s = j.problem().shape;
+  Routing routing;
+  return read_routing(j, routing) &&
+         !expert_rows(routing, j.problem().rank * s.local_experts(), s.local_experts()).empty();
+}
+
 void judge_stages(Court& court, const JudgeCase& j) {
   const Problem& p = j.problem();
   const MoeShape& s = p.shape;
@@ -122,7 +130,8 @@ void judge_grouped_gemm(Court& court, const JudgeCase& j) {
   court.set_pairs(rows, rows.empty() ? 0 : row_numbers(rows).back() + 1);
   court.leave_out(std::int64_t(rows.size() - sample.size()) * gemm.w.n);
   court.add(reference::grouped_gemm_truth(j.problem(), j.inputs, row_numbers(sample), court.options()));
-  if (rows.empty()) court.expect_zeros();
+  const bool owned = std::any_of(rows.begin(), rows.end(), [](const JudgedRow& r) { return r.expert >= 0; });
+  if (!owned) court.expect_zeros();
 }
 
 void judge_by_op(Court& court, const JudgeCase& j) {
@@ -142,6 +151,7 @@ void judge_by_op(Court& court, const JudgeCase& j) {
       return court.add(
           reference::act_quant_truth(p, j.tensors(), first_rows(p.shape.pairs()), court.options()));
     case Op::combine:
+      if (!has_local_pairs(j)) court.expect_zeros();
       return court.add(reference::combine_truth(p, j.tensors(), first_rows(p.shape.tokens), court.options()));
     case Op::align:
       return judge_align(court, j);

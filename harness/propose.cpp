@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "fixtures/problem/auto_tile.hpp"
+#include "fixtures/problem/errors.hpp"
 
 namespace moe::harness {
 namespace {
@@ -49,6 +50,41 @@ QuantScheme quant_of(const ProposalFrame& frame, int kind, bool power_of_two) {
   return q;
 }
 
+/// Grouped routers need groups of at least two experts, and enough of them for top_k
+/// (fixtures/problem/problem.hpp).
+Gen<RouterSpec> router(const MoeShape& s) {
+  return gen::exec([s] {
+    RouterSpec r;
+    r.kind = RouterKind(*gen::inRange(0, int(RouterKind::topk_softmax) + 1));
+    if (r.kind == RouterKind::top1_sigmoid && s.top_k > 1) r.kind = RouterKind::softmax;
+    const bool grouped = r.kind == RouterKind::softmax_grouped || r.kind == RouterKind::sigmoid_grouped;
+    if (grouped && s.experts % 4 == 0) {
+      r.groups = s.experts / 4;
+      const int least = (s.top_k + 3) / 4;
+      r.topk_groups = *gen::inRange(std::min(least, r.groups), r.groups + 1);
+    }
+    r.renormalise = *gen::inRange(0, 2) == 1;
+    r.scale = *gen::element(1.0, 2.5);
+    return r;
+  });
+}
+
+void choose_activation(MoeShape& s) {
+  s.activation = Activation(*gen::inRange(0, int(Activation::relu2) + 1));
+  if (s.activation == Activation::silu_mul_clamped) s.limit = 7, s.alpha = 1.702, s.beta = 1;  // GPT-OSS
+  s.bias = *gen::inRange(0, 4) == 0;
+  s.weight_on_input = s.top_k == 1 && *gen::inRange(0, 2) == 0;
+}
+
+bool exists(const Problem& p) {
+  try {
+    validate(p);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
 Gen<Problem> problem(const ProposalFrame& frame, int size) {
   return gen::exec([frame, size] {
     Problem p;
@@ -64,6 +100,8 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
     const std::int64_t unit = p.quant.block() ? 128 : 16;
     s.hidden = *multiple(unit, p.quant.block() ? 3 : 24);
     s.intermediate = *multiple(unit, p.quant.block() ? 3 : 24);
+    choose_activation(s);
+    p.routing.router = *router(s);
     s.tokens = *tokens(size);
     p.routing.load = *load();
     p.data = DataMode(*gen::weightedElement<int>({{5, int(DataMode::normal)},
@@ -71,7 +109,10 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
                                                   {2, int(DataMode::nasty)},
                                                   {1, int(DataMode::coded)},
                                                   {1, int(DataMode::impulse)}}));
+    // A few nasty rows may all be zero, and such a trial proves nothing.
+    if (p.data == DataMode::nasty && s.pairs() < 8) p.data = DataMode::normal;
     p.seed = *gen::inRange<std::uint64_t>(1, 1'000'000);
+    if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
   });
 }

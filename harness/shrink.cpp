@@ -63,6 +63,13 @@ void add_kinds(Moves& moves) {
   moves.add([](Case& c) { c.problem.shape.ep = 1, c.problem.rank = 0; });
   moves.add([](Case& c) { c.problem.routing.load = LoadSpec{}; });
   moves.add([](Case& c) { c.problem.routing.router = RouterSpec{}; });
+  moves.add([](Case& c) {
+    MoeShape& s = c.problem.shape;
+    s.activation = Activation::silu_mul;
+    s.limit = MoeShape{}.limit, s.alpha = MoeShape{}.alpha, s.beta = MoeShape{}.beta;
+  });
+  moves.add([](Case& c) { c.problem.shape.bias = false; });
+  moves.add([](Case& c) { c.problem.shape.weight_on_input = false; });
   moves.add([](Case& c) { c.problem.data = DataMode::exact; });
   moves.add([](Case& c) { c.problem.quant.scale_format = ScaleFormat::f32; });
 }
