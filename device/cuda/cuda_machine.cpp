@@ -131,10 +131,8 @@ CudaMachine::Kernel& CudaMachine::kernel(int variant) {
   check(driver().module_load_data(&k.module, image->bytes.data()), "cuModuleLoadData");
   check(driver().module_get_function(&k.function, k.module, std::string(image->entry).c_str()),
         "cuModuleGetFunction");
-  std::size_t offset = 0, next = 0;
+  std::size_t offset = 0;
   check(driver().func_get_param_info(k.function, 0, &offset, &k.params_bytes), "cuFuncGetParamInfo");
-  if (driver().func_get_param_info(k.function, 1, &offset, &next) == CUDA_SUCCESS)
-    throw MachineFailure(fmt::format("kernel {} takes more than its one parameter struct", image->entry));
   return kernels_.emplace(variant, k).first->second;
 }
 
