@@ -110,7 +110,7 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
                                                   {1, int(DataMode::coded)},
                                                   {1, int(DataMode::impulse)}}));
     // A few nasty rows may all be zero, and such a trial proves nothing.
-    if (p.data == DataMode::nasty && s.pairs() < 8) p.data = DataMode::normal;
+    if (p.data == DataMode::nasty && s.tokens < 8) p.data = DataMode::normal;
     p.seed = *gen::inRange<std::uint64_t>(1, 1'000'000);
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
