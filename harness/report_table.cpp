@@ -24,7 +24,7 @@ std::size_t width_of(const std::vector<Column>& columns) {
 
 /// Columns that say the same for every case go to the heading line; then the least needed go until 80 columns
 /// do.
-std::string lift_constants(std::vector<Column>& columns) {
+std::string lift_constants(std::vector<Column>& columns, const std::string& command) {
   std::string heading;
   for (auto c = columns.begin(); c != columns.end();) {
     const bool constant =
@@ -34,7 +34,10 @@ std::string lift_constants(std::vector<Column>& columns) {
     if (lift) heading += fmt::format("  {} {}", c->heading, c->cells[0]);
     c = lift ? columns.erase(c) : c + 1;
   }
-  for (const char* least : {"speed", "useful", "limit", "model", "tensor", "load"}) {
+  // `compare` is read for the model's error, the others for the verdict.
+  static const std::vector<std::string> for_compare{"useful", "limit", "tensor", "verdict", "load"};
+  static const std::vector<std::string> for_others{"speed", "useful", "limit", "model", "tensor", "load"};
+  for (const std::string& least : command == "compare" ? for_compare : for_others) {
     if (width_of(columns) <= kColumns) break;
     std::erase_if(columns, [&](const Column& c) { return c.heading == least; });
   }
@@ -74,7 +77,7 @@ std::string failures(const Report& report) {
 
 std::string table_report(const Report& report, bool colours) {
   std::vector<Column> columns = report_columns(report);
-  const std::string lifted = lift_constants(columns);
+  const std::string lifted = lift_constants(columns, report.command);
   std::string out = report.command;
   if (!report.cases.empty()) out += "  " + shape_text(report.cases.front().trial.problem);
   out += lifted;
