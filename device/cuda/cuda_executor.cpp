@@ -2,13 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "device/cuda/cuda_machine.hpp"
 #include "device/session/moe_session.hpp"
 
 namespace moe::device {
 namespace {
 
-/// Adds what only this executor knows to a measurement: the driver.
+/// FNV-1a of all machine code that the binary carries: two measurements with the same hash ran the same kernels.
+std::string code_hash() {
+  std::uint64_t hash = 0xCBF29CE484222325u;
+  for (const CubinImage& image : cubin_images())
+    for (const char byte : image.bytes) hash = (hash ^ std::uint8_t(byte)) * 0x100000001B3u;
+  return fmt::format("{:016x}", hash);
+}
+
+/// Adds what only this executor knows to a measurement: the driver and the machine code.
 class CudaSession final : public Session {
  public:
   CudaSession(std::unique_ptr<Session> inner, std::string driver)
@@ -18,6 +28,7 @@ class CudaSession final : public Session {
   Measurement time(const TimingPlan& plan) override {
     Measurement measured = inner_->time(plan);
     measured.driver = driver_;
+    measured.kernel_hash = code_hash();
     return measured;
   }
   Case resolved() const override { return inner_->resolved(); }
