@@ -174,6 +174,14 @@ MOE_HD float shfl_xor(float value, int lane_mask) {
 }
 MOE_HD std::uint32_t shfl_idx(std::uint32_t value, int lane) { return engine::shfl(value, lane, false); }
 MOE_HD std::uint32_t ballot(bool predicate) { return engine::ballot(predicate); }
+MOE_HD std::uint32_t redux_max(std::uint32_t value) {
+  for (int step = 16; step > 0; step /= 2) {
+    const std::uint32_t other = shfl_xor(value, step);
+    value = other > value ? other : value;
+  }
+  return value;
+}
+MOE_HD std::uint32_t redux_min(std::uint32_t value) { return ~redux_max(~value); }
 MOE_HD int popc(std::uint32_t bits) {  // no library call: the lint of instrumented objects counts those
   bits -= bits >> 1 & 0x55555555u;
   bits = (bits & 0x33333333u) + (bits >> 2 & 0x33333333u);

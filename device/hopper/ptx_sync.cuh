@@ -90,6 +90,9 @@ MOE_PTX std::uint32_t shfl_idx(std::uint32_t value, int lane) {
 }
 /// Bit i is the predicate of lane i.
 MOE_PTX std::uint32_t ballot(bool predicate) { return __ballot_sync(0xffffffffu, predicate); }
+/// Largest and smallest value of the warp, in every lane ("redux.sync").
+MOE_PTX std::uint32_t redux_max(std::uint32_t value) { return __reduce_max_sync(0xffffffffu, value); }
+MOE_PTX std::uint32_t redux_min(std::uint32_t value) { return __reduce_min_sync(0xffffffffu, value); }
 MOE_PTX int popc(std::uint32_t bits) { return __popc(bits); }
 
 // ---- dependent launches ("griddepcontrol")
