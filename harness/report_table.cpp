@@ -62,7 +62,9 @@ std::string trimmed(std::string line) {
   return line + "\n";
 }
 
-std::string failures(const Report& report) {
+}  // namespace
+
+std::string failures_text(const Report& report) {
   std::string out;
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
@@ -72,8 +74,6 @@ std::string failures(const Report& report) {
   }
   return out;
 }
-
-}  // namespace
 
 std::string table_report(const Report& report, bool colours) {
   std::vector<Column> columns = report_columns(report);
@@ -92,7 +92,7 @@ std::string table_report(const Report& report, bool colours) {
     for (const Column& c : columns) line += std::string(kGap, ' ') + cell_text(c, c.cells[i], colours);
     out += trimmed(line);
   }
-  out += failures(report);
+  out += failures_text(report);
   if (report.errors.n > 0)
     out += fmt::format(
         "model against measured over {} cases: mean error {:.1f} %, median {:.1f} %, p90 {:.1f} %\n",

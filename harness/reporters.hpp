@@ -11,6 +11,8 @@ namespace moe::harness {
 
 /// 80 columns; colours only where the output is a terminal.
 std::string table_report(const Report&, bool colours);
+/// Choice, verdict and replay line of every case that was not passed; empty when all were.
+std::string failures_text(const Report&);
 std::string json_report(const Report&);
 std::string csv_report(const Report&);
 std::string junit_report(const Report&);

@@ -86,6 +86,8 @@ int close_suite(Suite& suite) {
   report.errors = summarise_errors(report.cases);
   if (!o.output.quiet && !reports_to_stdout(o.output))
     suite.streams.out << table_report(report, suite.streams.out_is_terminal);
+  else
+    suite.streams.err << failures_text(report);  // a report on stdout or --quiet leaves them to stderr
   write_reports(report, o.output, suite.streams.out);
   if (suite.plan.executor == nullptr)
     suite.streams.err << "moeproof: nothing ran: " << suite.chosen.why_not << "\n";

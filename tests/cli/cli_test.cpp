@@ -210,4 +210,16 @@ TEST_F(Cli, ListAndDoctorAnswer) {
     EXPECT_NE(doctor.out.find(word), std::string::npos) << word;
 }
 
+// Would catch an exit 1 that does not say why: --quiet drops the table, never what was not passed.
+TEST_F(Cli, quiet_still_names_what_was_not_passed) {
+  const std::string nasty =
+      "check --hidden 256 --intermediate 128 --experts 4 --top-k 2 --tokens 1 --data nasty --quiet";
+  const Outcome o = run(nasty);
+  EXPECT_EQ(o.status, 1) << o.err;
+  EXPECT_EQ(o.out, "");
+  EXPECT_NE(o.err.find("mistrusted"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find("replay: moeproof check"), std::string::npos) << o.err;
+  EXPECT_EQ(run(nasty + " --allow mistrusted").status, 0);
+}
+
 }  // namespace
