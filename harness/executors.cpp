@@ -40,6 +40,9 @@ std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
 #if MOE_HAVE_EMULATOR
   if (plan.name == "emulated")
     return device::make_emulated_executor({reference::mma_step(), plan.sms, plan.threads, plan.seed});
+#else
+  if (plan.name == "emulated")
+    throw MachineFailure("this build has no emulated SM: configure with -DMOE_EMULATOR=ON and build again");
 #endif
   throw MachineFailure(fmt::format("this build has no executor '{}'", plan.name));
 }
