@@ -8,7 +8,7 @@ function(moe_emulated_objects name)
   set_property(GLOBAL APPEND PROPERTY MOE_INSTRUMENTED ${name})  # for the lint test
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
-    set(hooks -mllvm -tsan-instrument-func-entry-exit=0 -mllvm -tsan-instrument-atomics=0 -fno-vectorize -fno-slp-vectorize)
+    set(hooks "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-atomics=0" -fno-vectorize -fno-slp-vectorize)
   else()
     set(hooks --param tsan-instrument-func-entry-exit=0 -fno-tree-vectorize)
   endif()

@@ -13,6 +13,10 @@ function(moe_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${MOE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
     target_link_options(${target} PUBLIC -fsanitize=${MOE_SANITIZE})
   endif()
+  if(MOE_FUZZ)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)   # coverage, which steers the fuzzer
+    target_link_options(${target} PUBLIC -fsanitize=fuzzer-no-link)
+  endif()
 endfunction()
 
 function(moe_library name)

@@ -1,5 +1,9 @@
 #include "reference/tensor_core/chain.hpp"
 
+#if defined(__x86_64__)
+#  include <cpuid.h>
+#endif
+
 #include "reference/tensor_core/chain_levels.hpp"
 
 namespace moe::reference {
@@ -16,10 +20,19 @@ std::string_view name(Level level) {
   return "plain";
 }
 
+#if defined(__x86_64__)
+namespace {
+/// CPUID leaf 1, ECX bit 29: clang before 17 has no word for it in __builtin_cpu_supports.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+}  // namespace
+#endif
+
 bool available(Level level) {
 #if defined(__x86_64__)
-  const bool avx2 =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vnni");
