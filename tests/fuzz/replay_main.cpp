@@ -1,6 +1,6 @@
 // The fuzz programs without a fuzzer: each seed of the folders given, then random changes of the seeds
-// (always the same ones). Arguments: how many changes, folders. An input that breaks the reader is kept as
-// ./broken_input.
+// (always the same ones). Arguments: how many changes, folders. An input that breaks the reader is kept
+// beside the program as NAME.broken.
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,10 +15,10 @@
 
 namespace {
 
-std::string input;
+std::string input, kept_as;
 
 void keep_input(int) {
-  if (std::FILE* file = std::fopen("broken_input", "wb")) {
+  if (std::FILE* file = std::fopen(kept_as.c_str(), "wb")) {
     std::fwrite(input.data(), 1, input.size(), file);
     std::fclose(file);
   }
@@ -30,7 +30,7 @@ void run(std::string bytes) {
   try {
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s (the input is ./broken_input)\n", error.what());
+    std::fprintf(stderr, "%s (the input is %s)\n", error.what(), kept_as.c_str());
     keep_input(0);
   }
 }
@@ -68,6 +68,7 @@ void change(std::string& bytes, const std::vector<std::string>& seeds, std::mt19
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
+  kept_as = std::string(argv[0]) + ".broken";
   for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGBUS}) std::signal(signal, keep_input);
   std::set<std::string> paths;  // in one order everywhere
   for (int i = 2; i < argc; ++i) {
