@@ -11,6 +11,7 @@
 #include "harness/exit_code.hpp"
 #include "harness/record.hpp"
 #include "harness/worker.hpp"
+#include "harness/write_file.hpp"
 
 namespace moe::harness {
 namespace {
@@ -43,6 +44,8 @@ int dispatch(const std::vector<std::string>& words, const Streams& s) {
   if (first == "--version") return s.out << "moeproof " << tool_version() << "\n", 0;
   if (first == kWorkerCommand) return run_worker(words);
   if (first == "--help" || first == "-h" || (first == "help" && words.size() == 1)) return s.out << help(), 0;
+  if (first == "help" && words.size() > 2)
+    throw BadInput(fmt::format("unexpected word '{}'; write moeproof help {}", words[2], words[1]));
   if (first == "help") return s.out << help(known_command(words[1])), 0;
   if (first.starts_with("-"))
     throw BadInput(
@@ -54,7 +57,7 @@ int dispatch(const std::vector<std::string>& words, const Streams& s) {
 }
 
 int complain(const Streams& s, const std::string& line, ExitCode code) {
-  s.err << "moeproof: " << line << "\n";
+  s.err << "moeproof: " << one_line(line) << "\n";
   return int(code);
 }
 
@@ -62,7 +65,9 @@ int complain(const Streams& s, const std::string& line, ExitCode code) {
 
 int run_command_line(const std::vector<std::string>& words, const Streams& s) {
   try {
-    return dispatch(words, s);
+    const int status = dispatch(words, s);
+    flush_output(s.out);
+    return status;
   } catch (const BadInput& e) {
     return complain(s, e.what(), ExitCode::usage);
   } catch (const MachineFailure& e) {

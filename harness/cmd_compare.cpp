@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "fixtures/files/hardware_file.hpp"
+#include "fixtures/files/read_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/cli.hpp"
 #include "harness/compare_speed.hpp"
@@ -11,7 +12,6 @@
 #include "harness/json_codec.hpp"
 #include "harness/reporters.hpp"
 #include "harness/suite.hpp"
-#include "harness/write_file.hpp"
 #include "sim/predict.hpp"
 
 namespace moe::harness {
@@ -58,7 +58,7 @@ int judge_speed(Report& report, const Report& old) {
   return matched;
 }
 
-Report read_report(const std::string& path) { return report_from_json(read_whole(path), path); }
+Report read_report(const std::string& path) { return report_from_json(read_file(path), path); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include <ostream>
 
 #include "fixtures/files/hardware_file.hpp"
+#include "fixtures/problem/generate.hpp"
 #include "harness/cli.hpp"
 #include "harness/expand.hpp"
 #include "harness/predict_table.hpp"
@@ -14,7 +15,7 @@ namespace {
 constexpr std::size_t kExplained = 4;
 
 std::vector<CaseRecord> predict_work(const Work& work, const Hardware& hardware) {
-  const Routing routing = make_routing(work.problem.routing, work.problem.shape, work.problem.seed);
+  const Routing routing = routing_of(work.problem);
   std::vector<CaseRecord> records;
   for (const Choice& choice : work.choices) {
     CaseRecord record{{work.problem, choice}, {}, {}, {}, {}, {}};
@@ -28,6 +29,7 @@ std::vector<CaseRecord> predict_work(const Work& work, const Hardware& hardware)
 }  // namespace
 
 int cmd_predict(const Options& o, const Streams& s) {
+  require_writable(o.output);
   const Hardware hardware = load_hardware(o.hardware);
   const auto works = expand(o.problem, o.run.shard);
   Report report;

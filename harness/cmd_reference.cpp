@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "fixtures/files/safetensors.hpp"
+#include "fixtures/files/whole_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "harness/cli.hpp"
@@ -29,10 +30,11 @@ std::string shape_words(const Tensor& t) {
 }  // namespace
 
 int cmd_reference(const Options& o, const Streams& s) {
+  if (!o.out.empty()) require_writable(o.out);
   const auto works = expand(o.problem, Shard{});
   if (works.size() != 1) throw BadInput("reference computes one problem: give one --tokens and one --load");
   const Case c{works[0].problem, works[0].choices.back()};
-  const Routing routing = make_routing(c.problem.routing, c.problem.shape, c.problem.seed);
+  const Routing routing = routing_of(c.problem);
   const TensorSet inputs = make_inputs(c.problem, c.choice, routing);
   device::Opened opened = make_reference_executor(host_threads())->open(c);
   if (opened.session == nullptr) throw BadInput(opened.refusal);

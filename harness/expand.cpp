@@ -1,9 +1,12 @@
 #include "harness/expand.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include "fixtures/files/checkpoint.hpp"
 #include "fixtures/files/models.hpp"
 #include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/generate.hpp"
 
 namespace moe::harness {
 namespace {
@@ -24,10 +27,29 @@ void require_sizes(const ProblemOptions& o) {
       "--experts --top-k");
 }
 
+/// A token's router logits and picks are held whatever is asked; a machine without room for them would be
+/// killed.
+void require_room(const MoeShape& s) {
+  const double bytes = double(s.tokens) * (4.0 * s.experts + 16.0 * s.top_k);
+  const double memory = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    throw BadInput(fmt::format(
+        "tokens {}: routing them to {} experts takes {:.0f} GB, this machine has {:.0f}; use fewer", s.tokens,
+        s.experts, bytes / 1e9, memory / 1e9));
+}
+
+/// Files that are named are read by check; a command that needs none of their bytes still says when they are
+/// unreadable.
+void require_files(const FileData& files) {
+  if (!files.weights_dir.empty()) Checkpoint{files.weights_dir};
+  if (!files.activations.empty()) Safetensors{files.activations};
+}
+
 Work work_of(Problem problem, const ProblemOptions& o) {
   validate(problem);
+  require_room(problem.shape);
   const MoeShape& s = problem.shape;
-  const Routing routing = make_routing(problem.routing, s, problem.seed);
+  const Routing routing = routing_of(problem);
   const ExpertLoad load = routing.load(problem.rank * s.local_experts(), s.local_experts());
   return {problem, choices_for(o.layout, o.choice, load)};
 }
@@ -59,8 +81,13 @@ Problem base_problem(const ProblemOptions& o) {
 }
 
 std::vector<Work> expand(const ProblemOptions& o, const Shard& shard) {
-  if (o.replay) return {{o.replay->problem, {o.replay->choice}}};
+  if (o.replay) {
+    require_room(o.replay->problem.shape);
+    require_files(o.replay->problem.files);
+    return {{o.replay->problem, {o.replay->choice}}};
+  }
   const Problem base = base_problem(o);
+  require_files(base.files);
   std::vector<Work> works;
   std::size_t number = 0;
   for (const LoadSpec& load : o.loads) {

@@ -1,4 +1,5 @@
 // The program: one command line in, one exit status out.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -6,11 +7,17 @@
 
 #include "harness/cli.hpp"
 
+/// A standard stream that the caller closed must stay an error: a file or a pipe opened later would get its
+/// number.
+void hold_standard_streams() {
+  for (int stream = 0; stream < 3; ++stream)
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char** argv) {
+  hold_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
   const moe::harness::Streams streams{std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0,
                                       ::isatty(STDERR_FILENO) != 0};
-  const int status = moe::harness::run_command_line({argv + 1, argv + argc}, streams);
-  std::cout.flush();
-  return status;
+  return moe::harness::run_command_line({argv + 1, argv + argc}, streams);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -131,13 +132,23 @@ void check_run(const Given& given, Options& o) {
     refuse_together(given, "trials", other, "random cases choose it themselves");
 }
 
+/// The file behind `path`, however it is written; empty for what may be written twice (standard output, a
+/// device).
+std::string file_behind(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (path.empty() || path == "-" || fs::is_character_file(path, ignored)) return "";
+  const fs::path real = fs::weakly_canonical(fs::absolute(path, ignored), ignored);
+  return real.empty() ? path : real.string();
+}
+
 void check_outputs(const OutputOptions& output) {
   int to_stdout = 0;
   std::set<std::string> paths;
   for (const std::string* path : {&output.json, &output.csv, &output.junit, &output.markdown, &output.html}) {
-    if (path->empty()) continue;
     to_stdout += *path == "-";
-    if (*path != "-" && !paths.insert(*path).second)
+    const std::string file = file_behind(*path);
+    if (!file.empty() && !paths.insert(file).second)
       throw BadInput(fmt::format("two reports would go to the same file '{}'", *path));
   }
   if (to_stdout > 1) throw BadInput("only one report can go to standard output ('-')");
@@ -160,6 +171,9 @@ Options parse_options(const Command& command, const std::vector<std::string>& wo
   for (const OptionRow* row : rows_of(command)) {
     const auto value = given.find(row->name);
     if (value == given.end()) continue;
+    if (value->second.empty() && !row->value.empty())
+      throw BadInput(
+          fmt::format("--{} is given an empty value; write --{} {}", row->name, row->name, row->value));
     try {
       row->set(o, value->second);
     } catch (const BadInput& e) {

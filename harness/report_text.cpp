@@ -1,6 +1,10 @@
 // What the report formats share.
 #include <fmt/format.h>
 
+#include <exception>
+
+#include "fixtures/files/whole_file.hpp"
+#include "fixtures/problem/errors.hpp"
 #include "harness/reporters.hpp"
 #include "harness/write_file.hpp"
 
@@ -67,14 +71,25 @@ bool reports_to_stdout(const OutputOptions& o) {
 }
 
 void write_reports(const Report& report, const OutputOptions& o, std::ostream& standard_output) {
+  std::exception_ptr first;
   const auto write = [&](const std::string& path, std::string (*make)(const Report&)) {
-    if (!path.empty()) write_whole(path, make(report), standard_output);
+    try {
+      if (!path.empty()) write_whole(path, make(report), standard_output);
+    } catch (const MachineFailure&) {
+      if (!first) first = std::current_exception();
+    }
   };
   write(o.json, json_report);
   write(o.csv, csv_report);
   write(o.junit, junit_report);
   write(o.markdown, markdown_report);
   write(o.html, html_report);
+  if (first) std::rethrow_exception(first);
+}
+
+void require_writable(const OutputOptions& o) {
+  for (const std::string* path : {&o.json, &o.csv, &o.junit, &o.markdown, &o.html})
+    if (!path->empty() && *path != "-") moe::require_writable(*path);
 }
 
 }  // namespace moe::harness

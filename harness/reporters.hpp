@@ -19,8 +19,11 @@ std::string junit_report(const Report&);
 std::string markdown_report(const Report&);
 std::string html_report(const Report&);
 
-/// Throws MachineFailure where a file cannot be written; the reports before it are complete.
+/// Throws MachineFailure where a file cannot be written; the other reports are complete.
 void write_reports(const Report&, const OutputOptions&, std::ostream& standard_output);
+/// Throws MachineFailure where a file could not be written now: before a run, so that none is lost to a
+/// typing error.
+void require_writable(const OutputOptions&);
 /// True where a report takes standard output, so that no table may be mixed in.
 bool reports_to_stdout(const OutputOptions&);
 

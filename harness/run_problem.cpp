@@ -118,7 +118,7 @@ std::string replay_line(const Case& c, const RunPlan& plan) {
 
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
                                     const RunPlan& plan) {
-  const Routing routing = make_routing(problem.routing, problem.shape, problem.seed);
+  const Routing routing = routing_of(problem);
   TensorSet inputs;
   std::vector<CaseRecord> records;
   for (const Choice& choice : choices) {

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "fixtures/files/hardware_file.hpp"
+#include "fixtures/problem/text.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/reporters.hpp"
 
@@ -33,6 +34,7 @@ TimeBudget::TimeBudget(std::optional<double> seconds) : seconds_(seconds), start
 bool TimeBudget::over() const { return seconds_ && now() - start_ > *seconds_; }
 
 Suite open_suite(const Options& o, const Streams& s) {
+  require_writable(o.output);
   const int threads = host_threads();
   const Hardware hardware = load_hardware(o.hardware);
   const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.problem.seed};
@@ -80,6 +82,19 @@ bool hits_fail_on(const Report& report, const std::vector<std::string>& words) {
   });
 }
 
+namespace {
+
+/// Why a run of no verdict gave none, in one line.
+std::string why_nothing_ran(const Suite& suite) {
+  if (suite.plan.executor == nullptr) return suite.chosen.why_not;
+  const std::vector<CaseRecord>& cases = suite.report.cases;
+  if (cases.empty()) return "no case is in this --shard";
+  return fmt::format("none of {} cases could run; the first: {}: {}", cases.size(),
+                     name(cases.front().verdict->correctness), cases.front().verdict->reason);
+}
+
+}  // namespace
+
 int close_suite(Suite& suite) {
   const Options& o = suite.options;
   Report& report = suite.report;
@@ -89,13 +104,13 @@ int close_suite(Suite& suite) {
   else
     suite.streams.err << failures_text(report);  // a report on stdout or --quiet leaves them to stderr
   write_reports(report, o.output, suite.streams.out);
-  if (suite.plan.executor == nullptr)
-    suite.streams.err << "moeproof: nothing ran: " << suite.chosen.why_not << "\n";
   if (suite.out_of_time) suite.streams.err << "moeproof: the time budget ended before all cases ran\n";
-  if (hits_fail_on(report, o.run.fail_on)) return int(ExitCode::failed);
   std::vector<Correctness> words;
   for (const CaseRecord& r : report.cases) words.push_back(r.verdict->correctness);
-  return int(exit_code(words, o.run.allow_mistrusted, o.run.require_gpu, suite.out_of_time));
+  const ExitCode code = exit_code(words, o.run.allow_mistrusted, o.run.require_gpu, suite.out_of_time);
+  if (code == ExitCode::nothing_ran || code == ExitCode::infrastructure)
+    suite.streams.err << "moeproof: nothing ran: " << one_line(why_nothing_ran(suite)) << "\n";
+  return int(hits_fail_on(report, o.run.fail_on) ? ExitCode::failed : code);
 }
 
 }  // namespace moe::harness

@@ -82,7 +82,7 @@ Json Server::open(const Json& request) {
 Json Server::bind(const Json& request) {
   TensorSet inputs = get_tensors(kWorkerInput, request.at("tensors"), false);
   const Problem& p = case_.problem;
-  TensorSet own = make_inputs(p, case_.choice, make_routing(p.routing, p.shape, p.seed));
+  TensorSet own = make_inputs(p, case_.choice, routing_of(p));
   for (Tensor& t : own.all())
     if (!inputs.has(t.name())) inputs.add(t);
   session().bind(inputs);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fixtures/problem/auto_tile.hpp"
+#include "fixtures/problem/generate.hpp"
 #include "sim/counts.hpp"
 #include "sim/instruction.hpp"
 #include "sim/layer.hpp"
@@ -136,7 +137,7 @@ Prediction predict(const Problem& problem, const Choice& choice, const Hardware&
 
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware) {
   if (problem.shape.tokens == 0) return predict(problem, choice, hardware, ExpertLoad{});
-  return predict(problem, choice, hardware, make_routing(problem.routing, problem.shape, problem.seed));
+  return predict(problem, choice, hardware, routing_of(problem));
 }
 
 }  // namespace moe::sim

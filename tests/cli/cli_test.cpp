@@ -89,6 +89,59 @@ TEST_F(Cli, BadInputGivesOneLineAndTwo) {
   refuses("compare " + (folder_ / "none.json").string(), "none.json");
 }
 
+// An empty value is no value: it would otherwise read as "not asked for", and a report be lost.
+TEST_F(Cli, AnEmptyValueIsRefused) {
+  for (const char* option : {"json", "html", "kernel", "weights", "activations", "model", "tokens"})
+    refuses("predict " + kSizes + "--" + option + " ''", "empty value");
+  refuses("reference " + kSmall + "--out ''", "empty value");
+}
+
+// Line ends, terminal escapes and bytes that are no UTF-8 in a value must not break the one line.
+TEST_F(Cli, AnErrorIsOnePrintableLine) {
+  refuses("check " + kSizes + "--tokens \"$(printf '1\\n2\\033\\377')\"", "'1\\x0a2\\x1b\\xff'");
+  refuses("predict " + kSmall + "--load trace:" + write("b.csv", "\x80\x1b[31m\n").string(),
+          "\\x80\\x1b[31m");
+  refuses("help check extra", "extra");
+}
+
+TEST_F(Cli, NothingRanSaysWhy) {
+  const Outcome o = run("check " + kSmall + "--executor reference --quiet --kernel nope");
+  EXPECT_EQ(o.status, 77) << o.err;
+  EXPECT_NE(o.err.find("moeproof: nothing ran: none of 1 cases could run; the first: refused: kernel 'nope'"),
+            std::string::npos)
+      << o.err;
+  refuses("check " + kSmall + "--executor reference --quiet --shard 2/2", "--shard", 77);
+}
+
+// Lost output must not look like success, whatever was printed.
+TEST_F(Cli, AFullStandardOutputIsAnError) {
+  for (const char* command : {"list", "doctor", "--version", "check --help"})
+    for (const char* sink : {"/dev/full", "&-"}) {
+      const int raw =
+          std::system((std::string(MOE_BINARY) + " " + command + " 2>/dev/null >" + sink).c_str());
+      EXPECT_EQ(WEXITSTATUS(raw), 3) << command << " >" << sink;
+    }
+}
+
+// Logits from a file decide the routing of a prediction as a trace with the same picks does.
+TEST_F(Cli, APredictionFollowsTheFilesLogits) {
+  const std::string header = R"({"router_logits":{"dtype":"F32","shape":[9,4],"data_offsets":[0,144]}})";
+  std::string bytes(8, '\0'), trace = "token,slot,expert\n";
+  bytes[0] = char(header.size());
+  bytes += header;
+  for (int token = 0; token < 9; ++token) {
+    for (const float logit : {9.0f, 8.0f, 0.0f, 0.0f}) bytes.append(reinterpret_cast<const char*>(&logit), 4);
+    trace += std::to_string(token) + ",0,0\n" + std::to_string(token) + ",1,1\n";
+  }
+  const std::string logits = write("logits.safetensors", bytes), picks = write("picks.csv", trace);
+  const std::string command = "predict " + kSmall + "--quiet --json - ";
+  const auto counts = [&](const std::string& words) {
+    return Json::parse(run(command + words).out).at("cases").at(0).at("prediction").at("counts");
+  };
+  EXPECT_EQ(counts("--activations " + logits), counts("--load trace:" + picks));
+  EXPECT_NE(counts("--activations " + logits), counts("--load balanced"));
+}
+
 TEST_F(Cli, BadFilesGiveOneLineAndTwo) {
   refuses("predict --model " + write("config.json", "{\"hidden_size\": 64}").string(), "config.json");
   refuses("predict --model " + write("empty.json", "").string(), "empty.json");
@@ -101,6 +154,11 @@ TEST_F(Cli, BadFilesGiveOneLineAndTwo) {
   write("weights/model.safetensors", std::string("\x40\0\0\0\0\0\0\0{\"a\":", 13));
   refuses("check " + kSmall + "--quiet --executor reference --weights " + (folder_ / "weights").string(),
           "model.safetensors");
+  refuses("predict " + kSmall + "--weights " + (folder_ / "weights").string(), "model.safetensors");
+  refuses("predict " + kSmall + "--activations " + (folder_ / "none").string(), "none");
+  refuses("compare " + folder_.string(), "directory");
+  refuses("predict --hidden 256 --intermediate 128 --experts 65536 --top-k 2 --tokens 1000000000",
+          "use fewer");
 }
 
 TEST_F(Cli, PredictExplainsBothLayouts) {
@@ -161,6 +219,8 @@ TEST_F(Cli, UnwritableReports) {
   const std::string command = "predict " + kSmall + "--quiet --json ";
   refuses(command + "/dev/full", "/dev/full", 3);
   refuses(command + (folder_ / "no" / "dir.json").string(), "dir.json", 3);
+  refuses("predict " + kSmall + "--json r --csv ./r", "same file");
+  refuses("reference " + kSmall + "--out /dev/full --quiet", "/dev/full", 3);
   const std::string good = folder_ / "r.json";
   EXPECT_EQ(run(command + good).status, 0);
   EXPECT_NO_THROW(Json::parse(text_of(good)));
