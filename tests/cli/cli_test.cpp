@@ -161,6 +161,22 @@ TEST_F(Cli, BadFilesGiveOneLineAndTwo) {
           "use fewer");
 }
 
+// Where there is no card, or no CUDA compiler was there at build time: would catch a skip that passes for a
+// result.
+TEST_F(Cli, CudaThatCannotRunIsSkippedWithItsReason) {
+  const std::string doctor = run("doctor").out, words = "not available: ";
+  const auto line = doctor.find("\n  cuda ");
+  ASSERT_NE(line, std::string::npos);
+  const std::string cuda = doctor.substr(line + 1, doctor.find('\n', line + 1) - line - 1);
+  if (cuda.find(words) == std::string::npos) GTEST_SKIP() << "there is a card here";
+  const std::string reason = cuda.substr(cuda.find(words) + words.size());
+  for (const auto& [option, status] : {std::pair{"", 77}, std::pair{" --require-gpu", 3}}) {
+    const Outcome o = run("check " + kSmall + "--executor cuda" + option);
+    EXPECT_EQ(o.status, status) << option;
+    EXPECT_NE(o.out.find(reason), std::string::npos) << o.out;
+  }
+}
+
 TEST_F(Cli, PredictExplainsBothLayouts) {
   const Outcome o = run("predict --model deepseek-v3 --tp 8 --tokens 16 --load zipf:1.2 --layout both");
   EXPECT_EQ(o.status, 0) << o.err;
