@@ -60,6 +60,8 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
   void grow(int stacks);
+  /// Before a new thread runs on stack `i`: frames of the last one that never returned have left red zones.
+  void forget_frames(int i);
   std::byte* bottom(int i) const { return memory_ + std::size_t(i) * kStride + kPage; }
   std::byte* top(int i) const { return bottom(i) + kStackBytes - std::size_t(i * 5 % 61) * 64; }
 

@@ -232,6 +232,7 @@ void start_threads(Cta& c) {
     t.stack_bottom = reinterpret_cast<std::uintptr_t>(c.stacks.bottom(i));
     t.fiber.stack = c.stacks.bottom(i);
     t.fiber.stack_bytes = kStackBytes;
+    c.stacks.forget_frames(i);
     std::byte* top = c.stacks.top(i);
     t.fiber.context =
         boost::context::detail::make_fcontext(top, std::size_t(top - c.stacks.bottom(i)), thread_main);
