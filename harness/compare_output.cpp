@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "fixtures/files/to_float.hpp"
 #include "fixtures/problem/number_formats.hpp"
 
 namespace moe::harness {
@@ -187,6 +188,8 @@ double value_of(DType type, const std::byte* data, std::int64_t i) {
       return double(std::int64_t(bits));
     case DType::u8:
       return double(bits);
+    case DType::f16:
+      return double(decode_f16(std::uint16_t(bits)));
     case DType::ue8m0:
       return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, int(bits) - 127);
   }

@@ -48,14 +48,17 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   return v;
 }
 
-/// Runs `repeats` times; the first verdict that is not passed stands.
+/// Runs `repeats` times, and once as a graph where the plan says so; the first verdict that is not passed
+/// stands.
 Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& inputs, const RunPlan& plan,
                       CaseRecord& record) {
   device::RunResult first = session.run(device::RunMode::eager);
   if (first.counted) record.counts = first.counts;
   Verdict v = judge_run(c, inputs, first, plan);
-  for (int i = 1; i < plan.repeats && v.correctness == Correctness::passed; ++i) {
-    const device::RunResult next = session.run(device::RunMode::eager);
+  const int runs = plan.repeats + (plan.graph ? 1 : 0);
+  for (int i = 1; i < runs && v.correctness == Correctness::passed; ++i) {
+    const device::RunResult next =
+        session.run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
     if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
     v = judge_run(c, inputs, next, plan);
     if (v.correctness == Correctness::passed)

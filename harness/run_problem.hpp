@@ -18,6 +18,7 @@ struct RunPlan {
   double judge_budget = 2e9;
   bool judge = true;  // bench judges one run before it times
   int repeats = 1;    // runs of one session; each is judged, all must agree to the bit
+  bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
   std::optional<device::TimingPlan> timing;
   /// Told the replay line before every launch, so that a crash of the whole machine still leaves it.
   std::function<void(const std::string&)> before_launch = [](const std::string&) {};

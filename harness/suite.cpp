@@ -45,6 +45,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.threads = threads;
   suite.plan.judge_budget = o.run.judge_budget;
   suite.plan.repeats = o.run.schedules;
+  suite.plan.graph = o.run.executor == "cuda";
   if (!o.output.quiet)
     suite.plan.before_launch = [&err = s.err](const std::string& line) {
       err << "running: " << line << std::endl;

@@ -1,9 +1,12 @@
 #include "sim/predict.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "fixtures/problem/auto_tile.hpp"
+#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "sim/counts.hpp"
 #include "sim/instruction.hpp"
@@ -14,6 +17,9 @@
 
 namespace moe::sim {
 namespace {
+
+/// The model describes one family of kernels: the built-in one.
+constexpr std::string_view kModelledKernel = "moeproof";
 
 /// Sums over the GEMMs of a problem, from which the fractions follow.
 struct Totals {
@@ -107,6 +113,8 @@ ExpertLoad local_load(const Problem& problem, const Routing& routing) {
 
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
                    const ExpertLoad& load) {
+  if (choice.kernel != kModelledKernel)
+    throw BadInput(fmt::format("kernel '{}' has no model; {} has", choice.kernel, kModelledKernel));
   Prediction prediction;
   if (launches_nothing(problem, load)) {
     prediction.reason = "no rows: nothing is launched";

@@ -186,6 +186,7 @@ std::vector<std::string> CudaMachine::take_reports() {
 }
 
 int CudaMachine::record(const std::function<void()>& body) {
+  for (const CubinImage& image : images_) kernel(image.variant);  // no module is loaded while a stream is captured
   check(driver().stream_begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   body();
   CUgraph graph = nullptr;

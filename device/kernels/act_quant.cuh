@@ -39,9 +39,21 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void load_activated(
       const Gemm1Rows& gemm1, std::int64_t row, std::int64_t column, std::int64_t count, float(&v)[kVector]) {
     const std::uint16_t* gate = gemm1.values + row * gemm1.stride + column;
-    float up[kVector] = {};
-    load_bf16x8(v, gate, count);
-    if (gemm1.activation.kind != ActivationKind::relu2) load_bf16x8(up, gate + gemm1.columns, count);
+    const bool gated = gemm1.activation.kind != ActivationKind::relu2;
+    const uint4 raw = load_raw_bf16x8(gate, count);
+    const uint4 raw_up = load_raw_bf16x8(gate + gemm1.columns, gated ? count : 0);
+    float up[kVector];
+    widen_bf16x8(raw, v);
+    widen_bf16x8(raw_up, up);
+    if (gemm1.activation.kind == ActivationKind::silu_mul) {
+      // exact::silu in two passes: a division branches, and the exponentials shall overlap
+      float divisor[kVector];
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) divisor[i] = 1.0f + exact::exp(-v[i]);
+#pragma unroll
+      for (int i = 0; i < kVector; ++i) v[i] = v[i] / divisor[i] * up[i];
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < kVector; ++i) v[i] = activate(gemm1.activation, v[i], up[i]);
   }
@@ -60,12 +72,13 @@ MOE_KERNEL_NAMESPACE {
       for (std::int64_t pair = blockIdx.x; pair < p.gemm1.pairs; pair += gridDim.x) {
         const std::int64_t row = row_of(p.gemm1, pair);
         if (row < 0) continue;
-        amax =
-            hopper::max_mag(amax, row_amax(0, p.gemm1.columns, scratch,
-                                           [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-                                             load_activated(p.gemm1, row, column, count, v);
-                                           }));
+        amax = hopper::max_mag(
+            amax,
+            own_amax(0, p.gemm1.columns, [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
+              load_activated(p.gemm1, row, column, count, v);
+            }));
       }
+      amax = cta_max_magnitude(amax, scratch);
       if (threadIdx.x == 0) p.partial_max[blockIdx.x] = amax;
     }
   };

@@ -30,12 +30,13 @@ MOE_KERNEL_NAMESPACE {
       hopper::grid_launch_dependents();
       float amax = 0.0f;
       for (std::int64_t token = blockIdx.x; token < p.hidden.tokens; token += gridDim.x) {
-        amax =
-            hopper::max_mag(amax, row_amax(0, p.hidden.columns, scratch,
-                                           [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-                                             load_hidden(p.hidden, token, column, count, v);
-                                           }));
+        amax = hopper::max_mag(
+            amax,
+            own_amax(0, p.hidden.columns, [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
+              load_hidden(p.hidden, token, column, count, v);
+            }));
       }
+      amax = cta_max_magnitude(amax, scratch);
       if (threadIdx.x == 0) p.partial_max[blockIdx.x] = amax;
     }
   };

@@ -44,10 +44,9 @@ MOE_KERNEL_NAMESPACE {
     return scale_of(cta_max_magnitude(amax, scratch), rule.power_of_two != 0);
   }
 
-  /// Largest magnitude of the columns [first, last), in every thread.
+  /// Largest magnitude of this thread's share of the columns [first, last).
   template <class Load>
-  __device__ __forceinline__ float row_amax(std::int64_t first, std::int64_t last, float* scratch,
-                                            const Load& load) {
+  __device__ __forceinline__ float own_amax(std::int64_t first, std::int64_t last, const Load& load) {
     float amax = 0.0f;
     for (std::int64_t c = first + kVector * std::int64_t(threadIdx.x); c < last;
          c += kVector * std::int64_t(blockDim.x)) {
@@ -55,7 +54,14 @@ MOE_KERNEL_NAMESPACE {
       load(c, last - c, v);
       amax = hopper::max_mag(amax, max_magnitude(v));
     }
-    return cta_max_magnitude(amax, scratch);
+    return amax;
+  }
+
+  /// Largest magnitude of the columns [first, last), in every thread.
+  template <class Load>
+  __device__ __forceinline__ float row_amax(std::int64_t first, std::int64_t last, float* scratch,
+                                            const Load& load) {
+    return cta_max_magnitude(own_amax(first, last, load), scratch);
   }
 
   /// Columns [first, last) of a row; for granule `row` that is the whole row. All threads of the CTA must

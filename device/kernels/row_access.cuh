@@ -12,21 +12,32 @@ MOE_KERNEL_NAMESPACE {
     return (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
   }
 
-  /// v = `count` (clamped to 0..8) bf16 from `at` as fp32; +0 beyond them.
+  /// `count` (clamped to 0..8) bf16 from `at`, +0 beyond them. Kept apart from widen_bf16x8 so that a caller
+  /// can have several loads under way before the first one is used.
+  __device__ __forceinline__ uint4 load_raw_bf16x8(const std::uint16_t* at, std::int64_t count) {
+    if (count >= kVector && aligned_to(at, 16)) return *reinterpret_cast<const uint4*>(at);
+    std::uint32_t words[4] = {};
+#pragma unroll
+    for (int i = 0; i < kVector; ++i) {
+      if (i < count) words[i / 2] |= std::uint32_t(at[i]) << (16 * (i % 2));
+    }
+    return uint4{words[0], words[1], words[2], words[3]};
+  }
+
+  /// bf16 as fp32, exactly.
+  __device__ __forceinline__ void widen_bf16x8(const uint4& raw, float(&v)[kVector]) {
+    const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      v[2 * i] = hopper::as_float(words[i] << 16);
+      v[2 * i + 1] = hopper::as_float(words[i] & 0xFFFF0000u);
+    }
+  }
+
+  /// Both in one.
   __device__ __forceinline__ void load_bf16x8(float(&v)[kVector], const std::uint16_t* at,
                                               std::int64_t count) {
-    if (count >= kVector && aligned_to(at, 16)) {
-      const uint4 raw = *reinterpret_cast<const uint4*>(at);
-      const std::uint32_t words[4] = {raw.x, raw.y, raw.z, raw.w};
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        v[2 * i] = hopper::as_float(words[i] << 16);
-        v[2 * i + 1] = hopper::as_float(words[i] & 0xFFFF0000u);
-      }
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < kVector; ++i) v[i] = i < count ? hopper::as_float(std::uint32_t(at[i]) << 16) : 0.0f;
+    widen_bf16x8(load_raw_bf16x8(at, count), v);
   }
 
   /// `count` (clamped to 0..8) of v to `at`, each rounded once to bf16.

@@ -90,7 +90,7 @@ void launch_generate(Machine& machine, const GenerateWeightsParams& params, bool
                dependent);
 }
 
-std::int32_t amax_partials(std::int64_t rows) { return std::int32_t(std::clamp<std::int64_t>(rows, 1, 256)); }
+std::int32_t amax_partials(std::int64_t rows) { return std::int32_t(std::clamp<std::int64_t>(rows, 1, 512)); }
 
 void launch_hidden_amax(Machine& machine, const HiddenAmaxParams& params, bool dependent) {
   const unsigned threads = split_row(ScaleGranule::row, params.hidden.columns).threads;

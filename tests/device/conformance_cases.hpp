@@ -44,6 +44,7 @@ class ConformanceRun {
     for (int batch = 0; batch < 64; ++batch) convert(batch);
     run("exchange", "exchange", 64 * 5 * 4);
     reduce();
+    for (int batch = 0; batch < 4; ++batch) redux(batch);
     return std::move(lines_);
   }
 
@@ -121,6 +122,18 @@ class ConformanceRun {
   void reduce() {
     params_.in = reinterpret_cast<const std::uint8_t*>(put(codes(128 * 4, 9)));
     run("reduce", "reduce", 8, 50, 0);
+  }
+
+  /// Values all over the range, values of one sign bit, equal values, zeros.
+  void redux(int batch) {
+    Scramble random{std::uint64_t(2000 + batch)};
+    std::vector<std::uint8_t> bytes(64 * 4);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = std::uint8_t(batch == 3   ? 0
+                              : batch == 2 ? 0x5A
+                                           : random.below(256) | (batch == 1 && i % 4 == 3 ? 128 : 0));
+    params_.in = reinterpret_cast<const std::uint8_t*>(put(bytes));
+    run("redux", "redux_" + std::to_string(batch), 64 * 8);
   }
 
   device::Machine& machine_;

@@ -106,8 +106,8 @@ Case small_case(Contract contract, int gemm, QuantScheme quant, Layout layout, i
 
 void check_case(const Case& c) {
   SCOPED_TRACE(to_line(c));
-  EmulatedExecutor executor(exact_options());
-  Opened opened = executor.open(c);
+  const auto executor = exact_executor();
+  Opened opened = executor->open(c);
   ASSERT_TRUE(opened.session) << opened.refusal;
   const TensorSet inputs = make_inputs(c.problem, c.choice, routing_of(c.problem), 1);
   opened.session->bind(inputs);
@@ -157,8 +157,8 @@ TEST(GroupedSession, BadMetadataIsOneClearLine) {
        {Bad{Contract::masked, "counts", 1000}, Bad{Contract::offsets, "offsets", 1000},
         Bad{Contract::contiguous, "group_of_row", 6}, Bad{Contract::routed, "expert_ids", 6}}) {
     const Case c = small_case(bad.contract, 1, {QuantKind::block128}, Layout::swap_ab, 16);
-    EmulatedExecutor executor(exact_options());
-    Opened opened = executor.open(c);
+    const auto executor = exact_executor();
+    Opened opened = executor->open(c);
     ASSERT_TRUE(opened.session) << opened.refusal;
     try {
       opened.session->bind(with_changed(c, bad.tensor, 0, bad.value));

@@ -30,8 +30,8 @@ Case small_case(const Trial& trial) {
 }
 
 RunResult run_case(const Case& c, TensorSet& inputs, RunMode mode = RunMode::eager) {
-  EmulatedExecutor executor(exact_options());
-  Opened opened = executor.open(c);
+  const auto executor = exact_executor();
+  Opened opened = executor->open(c);
   EXPECT_TRUE(opened.session) << opened.refusal;
   if (!opened.session) return {};
   inputs = make_inputs(c.problem, opened.session->resolved().choice, routing_of(c.problem), 1);
@@ -135,8 +135,8 @@ TEST(LayerSession, NoTokensNoLaunch) {
 // the run before.
 TEST(LayerSession, CountsAndRepeatedRuns) {
   const Case c = small_case({kSchemes[3]});
-  EmulatedExecutor executor(exact_options());
-  Opened opened = executor.open(c);
+  const auto executor = exact_executor();
+  Opened opened = executor->open(c);
   ASSERT_TRUE(opened.session) << opened.refusal;
   const TensorSet inputs = make_inputs(c.problem, routing_of(c.problem), 1);
   opened.session->bind(inputs);

@@ -181,8 +181,12 @@ TEST(ProtocolChecker, CountsWhatRetires) {
   EXPECT_EQ(c.tma_store_bytes, 3 * 64 * 16 * 4);
 }
 
-// Catches: an mma.sync that waits for nobody, so that a lane's absence gives wrong values in silence.
-TEST(ProtocolChecker, MmaNeedsAllLanes) {
+// Catches: an mma.sync or a redux.sync that waits for nobody, so that a lane's absence gives wrong values in
+// silence.
+class NeedsAllLanes : public testing::TestWithParam<void (*)(const void*)> {};
+INSTANTIATE_TEST_SUITE_P(ProtocolChecker, NeedsAllLanes, testing::Values(run_mma_fault, run_redux_fault),
+                         [](const auto& info) { return std::string(info.index == 0 ? "mma" : "redux"); });
+TEST_P(NeedsAllLanes, AMissingLaneIsADeadlock) {
   device::emulator::GlobalMemory memory;
   Emulator emulator(memory);
   MmaFaultParams params{static_cast<float*>(memory.allocate(32 * 4 * 4, "out")), -1};
@@ -191,7 +195,7 @@ TEST(ProtocolChecker, MmaNeedsAllLanes) {
       params.missing_lane = lane;
       const Options o =
           seed < 0 ? deterministic() : Options::adversarial(std::uint64_t(seed), integer_arithmetic());
-      const LaunchResult r = emulator.launch({run_mma_fault, &params, sizeof params, 1, 32, 0}, o);
+      const LaunchResult r = emulator.launch({GetParam(), &params, sizeof params, 1, 32, 0}, o);
       EXPECT_EQ(r.deadlock, lane >= 0);
       EXPECT_EQ(r.clean(), lane < 0) << all_sentences(r);
       if (lane >= 0) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "device/emulated_executor.hpp"
+#include "device/emulator/emulated_executor.hpp"
 #include "device/session/moe_session.hpp"
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/generate.hpp"
@@ -20,12 +20,13 @@
 
 namespace moe::device::test {
 
-inline EmulatedOptions exact_options(int sms = 3) {
-  EmulatedOptions options;
-  options.emulator.arithmetic = reference::mma_step();
-  options.emulator.threads = 2;
-  options.sms = sms;
-  return options;
+/// The executor that the program uses too, with three SMs and the exact arithmetic.
+inline std::unique_ptr<Executor> exact_executor() {
+  EmulatedPlan plan;
+  plan.arithmetic = reference::mma_step();
+  plan.threads = 2;
+  plan.sms = 3;
+  return make_emulated_executor(plan);
 }
 
 template <class T>

@@ -64,8 +64,9 @@ TEST(Judge, OneFlippedBitOfAnyStage) {
     EXPECT_EQ(v.worst->stage, stage);
     EXPECT_EQ(v.worst->row, 5);
     EXPECT_EQ(v.worst->column, 130);
-    if (std::string(stage) != "out")
+    if (std::string(stage) != "out") {
       EXPECT_EQ(v.worst->expert, l.outputs.at("topk_ids").as<std::int32_t>()[5]);
+    }
   }
 }
 

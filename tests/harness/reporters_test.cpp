@@ -192,7 +192,9 @@ TEST(Reporters, TheTableFits) {
   std::size_t begin = 0;
   for (int line = 0; line < 4; ++line) {
     const std::size_t end = plain.find('\n', begin);
-    if (line > 0) EXPECT_LE(end - begin, 80u) << plain.substr(begin, end - begin);
+    if (line > 0) {
+      EXPECT_LE(end - begin, 80u) << plain.substr(begin, end - begin);
+    }
     begin = end + 1;
   }
   EXPECT_NE(plain.find("replay: moeproof check"), std::string::npos);

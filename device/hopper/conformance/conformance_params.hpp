@@ -29,6 +29,7 @@ struct Kernel {
 /// pack_bf16(x, -x),
 ///   max_mag(x, in[n-1-i]), div_rn(x, in[n-1-i]), sqrt_rn(|x|), fma_rn(x, x, in[n-1-i]): 8 words. n <= 128.
 /// exchange: out u32 per thread: shfl_xor, shfl_idx, ballot, popc, and how many lanes were elected.
+/// redux: in u32 [64]; out u32 per thread: redux_max, redux_min of its warp.
 /// reduce: in u32 [128]; out[0] += in, out[1] = max(out[1], in).
 inline constexpr Kernel kKernels[] = {
     {"wgmma_8", 128, 41088},
@@ -47,6 +48,7 @@ inline constexpr Kernel kKernels[] = {
     {"convert", 128, 0},
     {"exchange", 64, 0},
     {"reduce", 128, 0},
+    {"redux", 64, 0},
 };
 inline constexpr int kKernelCount = int(sizeof(kKernels) / sizeof(kKernels[0]));
 inline constexpr int kWgmmaWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};

@@ -132,6 +132,13 @@ MOE_KERNEL_NAMESPACE {
     grid_launch_dependents();
   }
 
+  __device__ __forceinline__ void redux(const Params& p) {
+    const std::uint32_t value = reinterpret_cast<const std::uint32_t*>(p.in)[threadIdx.x];
+    std::uint32_t* out = reinterpret_cast<std::uint32_t*>(p.out) + 2 * threadIdx.x;
+    out[0] = redux_max(value);
+    out[1] = redux_min(value);
+  }
+
   /// The kernel of that name in kKernels.
   template <int Index>
   __device__ __forceinline__ void run_kernel(const Params& p) {
@@ -142,6 +149,7 @@ MOE_KERNEL_NAMESPACE {
     if constexpr (Index == 13) convert(p);
     if constexpr (Index == 14) exchange(p);
     if constexpr (Index == 15) reduce(p);
+    if constexpr (Index == 16) redux(p);
   }
 }
 }  // namespace moe::hopper::conformance

@@ -8,5 +8,6 @@ struct MmaFaultParams {
   int missing_lane;
 };
 void run_mma_fault(const void* params);
+void run_redux_fault(const void* params);  // the same with a redux.sync; out f32 [32]
 
 }  // namespace moe::test
