@@ -9,6 +9,7 @@
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -24,11 +25,18 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"/]+)/')
 ASM = re.compile(r"\basm\s*(volatile\s*)?\(")
 
 
+def source_files(root):
+    """What git knows; without git (or outside a checkout) all but build folders and hidden ones."""
+    if shutil.which("git"):
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True)
+        if listed.returncode == 0 and listed.stdout:
+            return [root / name for name in listed.stdout.split("\n") if name]
+    tops = [top for top in root.iterdir() if not top.name.startswith((".", "build"))]
+    return [path for top in tops for path in (top.rglob("*") if top.is_dir() else [top])]
+
+
 def breaches(root):
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True)
-    names = listed.stdout.split("\n") if listed.returncode == 0 else []
-    files = [root / n for n in names if n] or [p for p in root.rglob("*") if "build" not in p.parts[len(root.parts)]]
-    for path in files:
+    for path in source_files(root):
         if not path.is_file() or path.suffix not in CODE:
             continue
         name = path.relative_to(root).as_posix()
