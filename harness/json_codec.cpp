@@ -46,6 +46,19 @@ Json to_json(const BlockVerdict& b) {
   return j;
 }
 
+/// Outputs of each stage, in the order of the layer.
+Json stages_to_json(const std::vector<BlockVerdict>& blocks) {
+  Json list = Json::array();
+  for (const BlockVerdict& b : blocks) {
+    if (list.empty() || list.back()["stage"] != b.stage)
+      list.push_back({{"stage", b.stage}, {"checked", 0}, {"wrong", 0}});
+    Json& last = list.back();
+    last["checked"] = last["checked"].get<std::int64_t>() + b.checked;
+    last["wrong"] = last["wrong"].get<std::int64_t>() + b.wrong;
+  }
+  return list;
+}
+
 /// Outputs of each expert over all its stages and column blocks.
 Json experts_to_json(const std::vector<BlockVerdict>& blocks) {
   struct Sum {
@@ -237,6 +250,7 @@ Json to_json(const Verdict& v) {
   if (v.worst) j["worst"] = to_json(*v.worst);
   if (!v.fault_class.empty()) j["fault_class"] = v.fault_class;
   if (!v.blocks.empty()) {
+    j["stages"] = stages_to_json(v.blocks);
     j["experts"] = experts_to_json(v.blocks);
     j["wrong_blocks"] = Json::array();
     for (const BlockVerdict& block : v.blocks)
@@ -281,6 +295,10 @@ Json to_json(const Report& report) {
   s["p90"] = report.errors.p90;
   for (int c = 0; c <= int(Correctness::timed_out); ++c)
     s[std::string(name(Correctness(c)))] = count_of(report, Correctness(c));
+  const JudgedElements judged = judged_elements(report);
+  s["checked"] = judged.checked;
+  s["checked_to_the_bit"] = judged.to_the_bit;
+  s["wrong"] = judged.wrong;
   return j;
 }
 

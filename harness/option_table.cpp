@@ -99,7 +99,7 @@ std::vector<OptionRow> problem_rows() {
        "block128, token_channel, tensor_static, tensor_dynamic; then :ue8m0 or :row (default the model's)",
        [](Options& o, Text v) { o.problem.quant = parse_quant(v); }},
       {"op", "OP", kProblems, g,
-       "moe_layer, grouped_gemm, topk, quantize, act_quant, combine (default moe_layer)",
+       "moe_layer, grouped_gemm, topk, align, quantize, act_quant, combine (default moe_layer)",
        [](Options& o, Text v) { o.problem.op = parse_name("op", v, Op::inv_rope_quant); }},
       {"contract", "NAME", kProblems, g, "of grouped_gemm: routed, contiguous, masked or offsets",
        [](Options& o, Text v) { o.problem.contract = parse_name("contract", v, Contract::offsets); }},

@@ -36,6 +36,17 @@ int count_of(const Report& report, Correctness which) {
   }));
 }
 
+JudgedElements judged_elements(const Report& report) {
+  JudgedElements sum;
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict) continue;
+    sum.checked += r.verdict->checked;
+    if (r.verdict->judged_by == "bits") sum.to_the_bit += r.verdict->checked;
+    sum.wrong += r.verdict->wrong;
+  }
+  return sum;
+}
+
 ErrorSummary summarise_errors(const std::vector<CaseRecord>& cases) {
   std::vector<double> errors;
   double sum = 0;

@@ -1,6 +1,7 @@
 // What does a run leave behind? One CaseRecord per case and a Report that reporters print and `compare` reads
 // back. Fields a command does not fill stay empty and are absent from every report. Times in seconds.
 #pragma once
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +48,13 @@ struct Report {
   ErrorSummary errors;
 };
 
+/// Output elements that were compared, over all cases and stages.
+struct JudgedElements {
+  std::int64_t checked = 0, to_the_bit = 0, wrong = 0;
+};
+
 int count_of(const Report&, Correctness);
+JudgedElements judged_elements(const Report&);
 ErrorSummary summarise_errors(const std::vector<CaseRecord>&);
 /// Fills speedup of each swap_ab record of one problem from its baseline among the others.
 void fill_speedups(std::vector<CaseRecord>& records_of_one_problem);

@@ -6,6 +6,7 @@
 #include "fixtures/files/whole_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/reporters.hpp"
+#include "harness/units.hpp"
 #include "harness/write_file.hpp"
 
 namespace moe::harness {
@@ -63,7 +64,13 @@ std::string summary_text(const Report& report) {
     const int n = count_of(report, Correctness(c));
     if (n > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name(Correctness(c)));
   }
-  return text.empty() ? fmt::format("{} cases", report.cases.size()) : text;
+  if (text.empty()) return fmt::format("{} cases", report.cases.size());
+  const JudgedElements judged = judged_elements(report);
+  if (judged.checked == 0) return text;
+  text += fmt::format("; {} elements judged, ", count_text(judged.checked));
+  if (judged.wrong > 0) return text + count_text(judged.wrong) + " wrong";
+  if (judged.to_the_bit == judged.checked) return text + "all equal to the bit";
+  return text + count_text(judged.to_the_bit) + " to the bit";
 }
 
 bool reports_to_stdout(const OutputOptions& o) {

@@ -33,4 +33,10 @@ std::string percent_text(double fraction) { return fmt::format("{:.0f} %", 100 *
 
 std::string ratio_text(double ratio) { return three_digits(ratio) + "x"; }
 
+std::string count_text(std::int64_t count) {
+  std::string digits = fmt::format("{}", count);
+  for (int at = int(digits.size()) - 3; at > (count < 0); at -= 3) digits.insert(std::size_t(at), 1, ',');
+  return digits;
+}
+
 }  // namespace moe::harness

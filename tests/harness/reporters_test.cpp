@@ -84,6 +84,31 @@ bool well_formed(const std::string& xml) {
 }
 
 // Would catch a checker that accepts anything.
+// Catches: a total that counts what nobody judged, or calls an interval a proof to the bit.
+TEST(Reporters, TotalsSayHowManyElementsWereJudgedAndHow) {
+  Report report = report_of(Correctness::passed);
+  EXPECT_NE(summary_text(report).find("2 passed; 20 elements judged, all equal to the bit"),
+            std::string::npos);
+  report.cases[1].verdict->judged_by = "interval";
+  report.cases[1].verdict->checked = 1234567;
+  EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 10 to the bit");
+  report.cases[0].verdict->wrong = 3;
+  EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 3 wrong");
+  report.cases[1].verdict.reset();
+  EXPECT_EQ(judged_elements(report).checked, 10);
+}
+
+// Catches: a stage that is left out of the counts, or counted under another's name.
+TEST(Reporters, JsonCountsElementsByStage) {
+  Report report = report_of(Correctness::failed);
+  report.cases[1].verdict->blocks = {{"gemm1", 0, 0, 5, 1}, {"gemm1", 1, 0, 4, 0}, {"out", -1, 0, 7, 2}};
+  const auto j = nlohmann::json::parse(json_report(report));
+  const auto& stages = j["cases"][1]["verdict"]["stages"];
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0], (nlohmann::json{{"stage", "gemm1"}, {"checked", 9}, {"wrong", 1}}));
+  EXPECT_EQ(stages[1], (nlohmann::json{{"stage", "out"}, {"checked", 7}, {"wrong", 2}}));
+}
+
 TEST(Reporters, TheXmlCheckRefuses) {
   EXPECT_TRUE(well_formed("<a b=\"c\">x &amp; y<d/></a>"));
   for (const char* bad : {"<a>", "<a></b>", "<a b=\"c></a>", "a & b", "<a \x01/>"})
