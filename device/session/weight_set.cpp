@@ -24,8 +24,8 @@ std::vector<std::int64_t> scale_shape(const WeightSet& set, const QuantScheme& q
   return {set.experts};
 }
 
-Rows allocate_codes(Machine& machine, const WeightSet& set, const std::string& name) {
-  return allocate_rows(machine, set.experts * set.n, set.k, 1, BufferUse::input, name);
+Rows allocate_codes(Machine& machine, const WeightSet& set, BufferUse use, const std::string& name) {
+  return allocate_rows(machine, set.experts * set.n, set.k, 1, use, name);
 }
 
 hopper::TensorMap map_of(Machine& machine, const Rows& codes) {
@@ -44,7 +44,7 @@ WeightSet upload_weights(Machine& machine, const Tensor& codes, const Tensor& sc
   set.k = codes.dim(2);
   require_shape(scale, scale_shape(set, quant));
   if (bias != nullptr) require_shape(*bias, {set.experts, set.n});
-  set.codes = allocate_codes(machine, set, codes.name());
+  set.codes = allocate_codes(machine, set, BufferUse::input, codes.name());
   for (std::int64_t e = 0; e < set.experts; ++e) {
     const bool filled = codes.filled_groups.empty() || codes.filled_groups[std::size_t(e)] != 0;
     if (filled) upload_rows(machine, set.codes, codes.data(), e * set.n, set.n);
@@ -60,7 +60,8 @@ WeightSet upload_weights(Machine& machine, const Tensor& codes, const Tensor& sc
 WeightSet generate_weights_like(Machine& machine, const WeightSet& first, std::uint64_t seed,
                                 std::uint32_t number) {
   WeightSet set = first;
-  set.codes = allocate_codes(machine, set, fmt::format("weights drawn from seed {}", seed));
+  set.codes =  // a kernel writes them: no input
+      allocate_codes(machine, set, BufferUse::workspace, fmt::format("weights drawn from seed {}", seed));
   set.map = map_of(machine, set.codes);
   GenerateWeightsParams p;
   p.codes = pointer<std::uint8_t>(set.codes.address);
