@@ -64,6 +64,8 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   b.last_copy_pc = pc;
   c.counts.load_bytes += bytes;
   ++c.counts.loads;
+  if (prototype.tensor && c.options->trace)
+    c.trace.boxes.push_back({prototype.map.base, prototype.x, prototype.y});
   if (c.check)
     async_write(c, prototype.target, bytes, observer(c.running->knows, c.running->id), pc, index,
                 b.phase + 1);

@@ -12,6 +12,7 @@
 #include "device/emulator/fiber.hpp"
 #include "device/emulator/independence.hpp"
 #include "device/emulator/knowledge.hpp"
+#include "device/emulator/trace.hpp"
 #include "device/hopper/tensor_map.hpp"
 #include "fixtures/problem/sm90.hpp"
 
@@ -216,6 +217,7 @@ class Cta {
   std::uint64_t switches = 0, accesses = 0, steps = 0;
   CtaCounts counts;
   AccessLog log;
+  CtaTrace trace;  // filled where options->trace
   // scheduling
   Random random;
   Fiber scheduler;

@@ -77,11 +77,12 @@ void EmulatedMachine::launch(int variant, const LaunchConfig& config, const void
   if (kernel.params_bytes != params_bytes)
     throw BadInput(std::string(kernel.name) + " takes " + std::to_string(kernel.params_bytes) +
                    " bytes of parameters and was given " + std::to_string(params_bytes));
-  const emulator::LaunchResult result = emulator_.launch(
+  emulator::LaunchResult result = emulator_.launch(
       {kernel.run, params, params_bytes, config.grid, config.block, config.shared_bytes}, options_);
   for (const emulator::Report& r : result.reports)
     reports_.push_back(std::string(kernel.name) + ": " + r.sentence());
   counts_ += result.counts;
+  trace_ = std::move(result.traces);
 }
 
 std::vector<std::string> EmulatedMachine::take_reports() { return std::exchange(reports_, {}); }

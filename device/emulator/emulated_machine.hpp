@@ -48,6 +48,8 @@ class EmulatedMachine final : public Machine {
   /// The next launches are done under these options (another seed, another mode).
   void set_options(const emulator::Options& options) { options_ = options; }
   emulator::GlobalMemory& memory() { return memory_; }
+  /// Of the last launch, by CTA; empty unless its options asked for a trace.
+  const std::vector<emulator::CtaTrace>& last_trace() const { return trace_; }
 
  private:
   std::span<const EmulatedKernel> kernels_;
@@ -57,6 +59,7 @@ class EmulatedMachine final : public Machine {
   emulator::Emulator emulator_{memory_};
   std::vector<std::string> reports_;
   Counts counts_;
+  std::vector<emulator::CtaTrace> trace_;
   std::vector<std::function<void()>> graphs_;
 };
 

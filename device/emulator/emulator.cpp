@@ -68,6 +68,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
   c.log.clear();
+  c.trace = {};
   c.cached = CachedRegion{};
   c.thread_count = int(launch.block);
   if (c.check) c.snapshots.reset(c.thread_count + kMaxMbarriers + kMaxWarpgroups);
@@ -189,6 +190,7 @@ LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
 
   std::vector<CtaResult> results(launch.grid);
   std::vector<AccessLog> logs(launch.grid);
+  all.traces.resize(options.trace ? launch.grid : 0);
   Queue queue(launch.grid, options.descending);
   const auto work = [&](Cta& c) {
     current = &c;
@@ -199,6 +201,7 @@ LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
       if (c.stopped) queue.fail(i);
       results[i] = {std::move(c.reports), c.counts, c.switches, c.accesses, c.stopped, c.deadlock};
       logs[i] = std::move(c.log);
+      if (options.trace) all.traces[i] = std::move(c.trace);
     }
     current = nullptr;
   };

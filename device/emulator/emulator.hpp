@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/emulator/global_memory.hpp"
+#include "device/emulator/trace.hpp"
 #include "fixtures/problem/counts.hpp"
 #include "fixtures/problem/mma_step.hpp"
 
@@ -34,6 +35,7 @@ struct Options {
   std::uint8_t poison = 0xFF;  // fills shared memory before a CTA starts
   bool communicating = false;  // CTAs talk to each other: one host thread, no cross-CTA check
   bool descending = false;     // highest CTA first (for CTAs that poll for results of higher ones)
+  bool trace = false;          // note where each CTA's boxes and stores lie
   int max_reports = 12;        // of one launch
   std::uint64_t max_switches = 400'000'000;  // of one CTA; more is called a livelock
 
@@ -50,8 +52,9 @@ struct Report {
 };
 
 struct LaunchResult {
-  std::vector<Report> reports;  // in CTA order; of the CTAs up to the first that could not finish
-  Counts counts;                // `tiles` stays 0: what a tile is, only the caller knows
+  std::vector<Report> reports;   // in CTA order; of the CTAs up to the first that could not finish
+  std::vector<CtaTrace> traces;  // by CTA number; empty unless asked for
+  Counts counts;                 // `tiles` stays 0: what a tile is, only the caller knows
   bool deadlock = false;
   bool finished = true;  // false: a CTA was stopped (wild access, deadlock, livelock)
   std::uint64_t switches = 0, accesses = 0;

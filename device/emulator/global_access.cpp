@@ -106,6 +106,7 @@ void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, P
       if (const std::uintptr_t byte = c.memory->first_forbidden(a, bytes))
         report(c, "forbidden-store", pc, what, " to byte ", std::uint64_t(byte - c.cached.lo), " of '",
                c.cached.region->name, "', which no part of the result owns");
+    if (c.options->trace && kind == Access::write) c.trace.stores.push_back({a, std::uint32_t(bytes)});
   }
   if (c.cached.logged) c.log.record(kind, a, bytes, pc);
 }

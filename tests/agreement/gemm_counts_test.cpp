@@ -3,55 +3,22 @@
 #include <gtest/gtest.h>
 
 #include "device/kernels/emulated_variants.hpp"
-#include "device/kernels/gemm_variant.hpp"
 #include "reference/tensor_core/mma_step.hpp"
 #include "sim/counts.hpp"
+#include "tests/agreement/shape_of_variant.hpp"
 #include "tests/device/gemm_problem.hpp"
 
 namespace moe {
 namespace {
 
 using device::GemmConfig;
-using device::GemmKind;
 using device::kVariants;
-using device::ScaleKind;
-
-Layout layout_of(const GemmConfig& config) {
-  switch (config.kind) {
-    case GemmKind::normal_mma:
-      return Layout::normal_mma;
-    case GemmKind::normal_wgmma:
-      return Layout::normal_wgmma;
-    case GemmKind::swap_ab:
-      break;
-  }
-  return Layout::swap_ab;
-}
-
-sim::GemmShape shape_of(const GemmConfig& config, std::int64_t n, std::int64_t k) {
-  sim::GemmShape shape;
-  shape.name = "grouped_gemm";
-  shape.n = n;
-  shape.k = k;
-  shape.layout = layout_of(config);
-  shape.tile.block_m = config.block_m;
-  shape.tile.block_n = GemmConfig::block_n;
-  shape.block_scales = config.block_scales();
-  return shape;
-}
-
-std::vector<int> gemm_variants() {
-  std::vector<int> all;
-  for (const device::Variant& v : kVariants)
-    if (v.kind == device::KernelKind::grouped_gemm) all.push_back(v.index);
-  return all;
-}
 
 class GemmAgreement : public testing::TestWithParam<int> {
  protected:
   const GemmConfig config = kVariants[GetParam()].gemm;
 };
-INSTANTIATE_TEST_SUITE_P(Variants, GemmAgreement, testing::ValuesIn(gemm_variants()),
+INSTANTIATE_TEST_SUITE_P(Variants, GemmAgreement, testing::ValuesIn(test::gemm_variants()),
                          [](const auto& info) { return std::string(kVariants[info.param].name); });
 
 // Catches: a tile, an instruction or a box that sim forgets or imagines, for dead experts, tails of rows,
@@ -71,7 +38,7 @@ TEST_P(GemmAgreement, SimsCountsAreTheEmulatorsCounts) {
     const int sms = device::test::draw(random, 1, 4);
 
     const ExpertLoad load{std::vector<std::int64_t>(rows.begin(), rows.end())};
-    Counts predicted = sim::gemm_counts(shape_of(config, n, k), load, load.total(), sms);
+    Counts predicted = sim::gemm_counts(test::shape_of(config, n, k), load, load.total(), sms);
     auto options = device::emulator::Options::adversarial(std::uint64_t(trial) + 1, arithmetic);
     device::EmulatedMachine machine(device::emulated_variants(), options, sms);
     const auto outcome = device::test::run(machine, GetParam(), gemm, int(predicted.ctas));
@@ -84,7 +51,7 @@ TEST_P(GemmAgreement, SimsCountsAreTheEmulatorsCounts) {
 // Catches: a ring that was made deeper or shallower, or a stage that carries something else, while sim still
 // counts on the old one.
 TEST_P(GemmAgreement, SimsStageIsTheKernelsStage) {
-  const sim::GemmShape shape = shape_of(config, 512, 7168);
+  const sim::GemmShape shape = test::shape_of(config, 512, 7168);
   EXPECT_EQ(shape.stages(), config.stages);
   EXPECT_EQ(shape.load_bytes(), config.load_bytes());
   EXPECT_EQ(shape.math_warps(), config.math_warps());

@@ -250,6 +250,7 @@ struct Outcome {
   std::vector<std::string> reports;
   Counts counts;
   bool counted = false;
+  Address tokens = 0, weights = 0, out_at = 0;  // where they lay
 };
 
 inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
@@ -257,10 +258,11 @@ inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
   std::vector<std::int32_t> block_start{0};
   for (int r : g.rows) block_start.push_back(block_start.back() + round_up_div(r, config.block_m));
   GroupedGemmParams p{};
-  p.tokens =
-      machine.tensor_map(Address(put(machine, g.tokens, "tokens")), g.sorted_rows, g.k, g.k, config.block_m);
-  p.weights = machine.tensor_map(Address(put(machine, g.weights, "weights")),
-                                 std::uint64_t(g.experts()) * g.n, g.k, g.k, 128);
+  Outcome outcome;
+  outcome.tokens = Address(put(machine, g.tokens, "tokens"));
+  outcome.weights = Address(put(machine, g.weights, "weights"));
+  p.tokens = machine.tensor_map(outcome.tokens, g.sorted_rows, g.k, g.k, config.block_m);
+  p.weights = machine.tensor_map(outcome.weights, std::uint64_t(g.experts()) * g.n, g.k, g.k, 128);
   p.row_start = put(machine, g.row_start, "row_start");
   p.rows = put(machine, std::vector<std::int32_t>(g.rows.begin(), g.rows.end()), "rows");
   p.block_start = put(machine, block_start, "block_start");
@@ -268,10 +270,9 @@ inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
   p.w_scale = put(machine, g.w_scale, "w_scale");
   p.bias = put(machine, g.bias, "bias");
   p.out_row = put(machine, g.out_row, "out_row");
-  Outcome outcome;
   outcome.out.resize(std::size_t(g.out_rows) * g.ld_out);
   const std::size_t out_bytes = outcome.out.size() * 2;
-  const Address out = machine.allocate(out_bytes, BufferUse::output, "out");
+  const Address out = outcome.out_at = machine.allocate(out_bytes, BufferUse::output, "out");
   p.out = reinterpret_cast<std::uint16_t*>(out);
   p.n = g.n, p.k = g.k, p.experts = g.experts(), p.ld_out = g.ld_out;
   p.a_scale_ld = g.scales == ScaleKind::block ? g.a_ld : g.scale_per_tensor ? 0 : 1;
