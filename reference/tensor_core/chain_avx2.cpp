@@ -207,10 +207,13 @@ MOE_AVX2 inline __m256i finish(__m256i sum, const Accumulator& acc, const Alignm
   // |sum| < 2^24: the conversion and the scaling are exact, what follows is the one rounding
   const __m256i unit = _mm256_slli_epi32(_mm256_add_epi32(at.emax, _mm256_set1_epi32(127 - 13)), 23);
   const __m256 value = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_castsi256_ps(unit));
-  if constexpr (kF16)
-    return _mm256_cvtepu16_epi32(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  else
+  if constexpr (kF16) {
+    const __m256i half =
+        _mm256_cvtepu16_epi32(_mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return _mm256_andnot_si256(_mm256_cmpeq_epi32(half, _mm256_set1_epi32(0x8000)), half);  // -0 becomes +0
+  } else {
     return _mm256_and_si256(_mm256_castps_si256(value), _mm256_set1_epi32(~0x3FF));
+  }
 }
 
 /// One k32 step of one row and 16 columns: bit patterns in, bit patterns out.

@@ -215,10 +215,13 @@ MOE_AVX512 inline __attribute__((always_inline)) __m512i step(const WgmmaRow& ro
       _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(emax, _mm512_set1_epi32(127 - 13)), 23));
   const __m512 value = _mm512_mul_ps(_mm512_cvtepi32_ps(sum), unit);
   __m512i result;
-  if constexpr (kF16)
+  if constexpr (kF16) {
     result = _mm512_cvtepu16_epi32(_mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-  else
+    // -0 becomes +0
+    result = _mm512_maskz_mov_epi32(_mm512_cmpneq_epi32_mask(result, _mm512_set1_epi32(0x8000)), result);
+  } else {
     result = _mm512_and_si512(_mm512_castps_si512(value), _mm512_set1_epi32(~0x3FF));
+  }
 
   const __mmask16 slow =
       __mmask16(acc.special | tiny | group.codes.special | (row.codes.special ? 0xFFFF : 0));

@@ -65,13 +65,14 @@ std::uint32_t round_to_f16(std::int64_t sum, int lsb) {
   const std::uint64_t magnitude = sum < 0 ? std::uint64_t(-sum) : std::uint64_t(sum);
   const int exponent = std::max(int(std::bit_width(magnitude)) - 1 + lsb, -14);
   const int drop = exponent - 10 - lsb;
-  if (drop >= 64) return sign;
+  if (drop >= 64) return 0;
   std::uint64_t kept = drop > 0 ? magnitude >> drop : magnitude << -drop;
   if (drop > 0) {
     const std::uint64_t rest = magnitude & ((std::uint64_t(1) << drop) - 1), half = std::uint64_t(1)
                                                                                     << (drop - 1);
     kept += rest > half || (rest == half && (kept & 1));
   }
+  if (kept == 0) return 0;  // a sum too small for f16 is +0 whatever its sign
   // a carry out of the fraction moves into the exponent field by itself; field 0 holds the subnormals
   const std::uint64_t bits = (std::uint64_t(exponent + 14) << 10) + kept;
   return sign | std::uint32_t(std::min<std::uint64_t>(bits, 0x7C00u));

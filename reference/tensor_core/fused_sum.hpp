@@ -10,7 +10,7 @@
 //   5. The terms are added exactly: their order does not matter. A zero sum is +0.
 //   6. f32: truncated toward zero to `f32_fraction` fraction bits. f16: rounded once, to nearest even;
 //   overflow gives
-//      infinity. Subnormal results are kept.
+//      infinity, a sum that rounds to zero is +0 too (the H200: fixtures/golden). Subnormal results are kept.
 //
 // Xie et al., "MMA-Sim" (arXiv 2511.10909), call this T-FDPA; Khattak and Mikaitis, "Accurate models of
 // NVIDIA tensor cores" (arXiv 2512.07004), give the same parameters for the H100. Ours to check:
@@ -39,7 +39,7 @@ std::uint32_t fused_sum(const DotUnit& unit, const BinaryFormat& fa, std::span<c
                         const BinaryFormat& fb, std::span<const Number> b, AccumulatorFormat accumulator,
                         std::uint32_t c);
 
-/// sum * 2^lsb as f16, nearest even: what every f16 result goes through.
+/// sum * 2^lsb as f16, nearest even, never -0: what every f16 result goes through.
 std::uint32_t round_to_f16(std::int64_t sum, int lsb);
 
 }  // namespace moe::reference
