@@ -1,6 +1,8 @@
 // How many products a second does one core get through the arithmetic of the tensor cores, at each level?
-// Prints G products/s for each instruction shape (packing included, as the emulated SM uses it) and for long
-// chains (operands packed beforehand, rows against 16 columns). Argument: seconds a figure (default 0.2).
+// Prints G products/s for each instruction shape (packing included, as the emulated SM uses it), for long
+// chains (operands packed beforehand, rows against 16 columns) of every pairing and accumulator, and at the
+// plain level for what has no fast code: f16 accumulators of mma.sync. Argument: seconds a figure (default
+// 0.2).
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -41,11 +43,11 @@ double rate(double products, double budget, F&& f) {
   return best;
 }
 
-std::vector<std::uint8_t> codes(std::size_t n) {
+std::vector<std::uint8_t> codes(std::size_t n, Fp8 format = Fp8::e4m3, float sigma = 100) {
   std::mt19937_64 g(n);
-  std::normal_distribution<float> normal(0, 100);
+  std::normal_distribution<float> normal(0, sigma);
   std::vector<std::uint8_t> v(n);
-  for (auto& x : v) x = encode_e4m3(normal(g));
+  for (auto& x : v) x = format == Fp8::e4m3 ? encode_e4m3(normal(g)) : encode_e5m2(normal(g));
   return v;
 }
 
@@ -71,16 +73,61 @@ struct Aligned {
   }
 };
 
-double chain_rate(const ChainKernel& k, int rows, double budget) {
+struct ChainCase {
+  ChainKind kind;
+  Fp8 a = Fp8::e4m3, b = Fp8::e4m3;
+  AccumulatorFormat accumulator = AccumulatorFormat::f32;
+};
+double chain_rate(const ChainCase& c, Level level, int rows, double budget) {
   constexpr int kK = 128;
-  const auto a = codes(std::size_t(rows) * kK), b = codes(16 * kK);
+  const ChainKernel& k = chain_kernel(c.kind, level);
+  const float sigma =
+      c.accumulator == AccumulatorFormat::f32 ? 100 : 4;  // no overflow, which is another path
+  const auto a = codes(std::size_t(rows) * kK, c.a, sigma), b = codes(16 * kK, c.b, sigma);
   Aligned pa(std::size_t(rows) * 4 * k.row_block), pb(4 * k.group_block);
-  k.pack_rows(Fp8::e4m3, a.data(), kK, rows, kK, pa.data);
+  k.pack_rows(c.a, a.data(), kK, rows, kK, pa.data);
   std::vector<float> d(16 * std::size_t(rows));
+  std::vector<std::uint16_t> half(d.size());
+  const auto stride = std::ptrdiff_t(4 * k.row_block);
   return rate(16.0 * rows * kK, budget, [&] {
-    k.pack_group(Fp8::e4m3, b.data(), kK, 16, kK, pb.data);
-    k.run(pa.data, std::ptrdiff_t(4 * k.row_block), rows, pb.data, 4, d.data(), 16);
+    k.pack_group(c.b, b.data(), kK, 16, kK, pb.data);
+    if (c.accumulator == AccumulatorFormat::f32)
+      k.run(pa.data, stride, rows, pb.data, 4, d.data(), 16);
+    else {
+      std::fill(half.begin(), half.end(), std::uint16_t(0));
+      k.run_f16(pa.data, stride, rows, pb.data, 4, half.data(), 16);
+    }
   });
+}
+
+void print_pairings(Level level, double budget) {
+  std::printf("  wgmma chain, rows=128, by operands and accumulator:");
+  for (AccumulatorFormat f : {AccumulatorFormat::f32, AccumulatorFormat::f16})
+    for (Fp8 a : {Fp8::e4m3, Fp8::e5m2})
+      for (Fp8 b : {Fp8::e4m3, Fp8::e5m2})
+        std::printf(" %s*%s+%s %.2f", a == Fp8::e4m3 ? "e4m3" : "e5m2", b == Fp8::e4m3 ? "e4m3" : "e5m2",
+                    f == AccumulatorFormat::f32 ? "f32" : "f16",
+                    chain_rate({ChainKind::wgmma, a, b, f}, level, 128, budget));
+  std::printf("\n");
+}
+
+/// One element at a time: what exists in plain code alone.
+void print_plain_instructions(double budget) {
+  const auto a = codes(32), b = codes(33);
+  std::uint16_t x[16], y[16];
+  for (int k = 0; k < 16; ++k) {
+    x[k] = fp8_to_f16(Fp8::e4m3, a[k]);
+    y[k] = fp8_to_f16(Fp8::e4m3, b[k]);
+  }
+  std::uint32_t d = 0;
+  const auto f16 = AccumulatorFormat::f16;
+  std::printf("  one element: mma m16n8k16 f16 accumulator %.2f",
+              rate(16, budget, [&] { d ^= hmma_k16(x, y, f16, d & 0x83FF); }));
+  for (AccumulatorFormat f : {AccumulatorFormat::f32, f16})
+    std::printf(", mma m16n8k32 fp8 %s accumulator %.2f", f == f16 ? "f16" : "f32", rate(32, budget, [&] {
+                  d ^= mma_sync_fp8_k32(Fp8::e4m3, a.data(), Fp8::e4m3, b.data(), f, d & 0x83FF);
+                }));
+  std::printf("\n");
 }
 
 }  // namespace
@@ -97,7 +144,9 @@ int main(int argc, char** argv) {
     for (ChainKind kind : {ChainKind::wgmma, ChainKind::hmma_contiguous})
       for (int rows : {1, 4, 16, 128})
         std::printf(" %s rows=%d %.2f", kind == ChainKind::wgmma ? "wgmma" : "hmma", rows,
-                    chain_rate(chain_kernel(kind, level), rows, budget));
+                    chain_rate({kind}, level, rows, budget));
     std::printf("\n");
+    print_pairings(level, budget);
+    if (level == Level::plain) print_plain_instructions(budget);
   }
 }
