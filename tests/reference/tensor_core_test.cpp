@@ -1,4 +1,5 @@
-// Does one instruction have the features that single the model out? (golden_test.cpp compares with the silicon.)
+// Does one instruction have the features that single the model out? (golden_test.cpp compares with the
+// silicon.)
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
