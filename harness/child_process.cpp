@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +13,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
 
 extern char** environ;
 
@@ -24,32 +25,62 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// How often a silent child is looked after: its own children may keep its output open behind its death.
+constexpr int kLookMs = 200;
+/// How long a child that closed its output may take to end.
+constexpr int kEndMs = 2000;
+
+Clock::time_point in(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 int checked(int result, const char* what) {
   if (result < 0)
     throw MachineFailure(fmt::format("cannot start a worker: {}: {}", what, std::strerror(errno)));
   return result;
 }
 
-/// The same file behind a number that no worker's fixed descriptor collides with.
+/// The same file behind a number that no standard descriptor collides with.
 Descriptor moved_up(int fd) {
   Descriptor low(fd);
   return Descriptor(checked(::fcntl(fd, F_DUPFD_CLOEXEC, 16), "fcntl"));
 }
 
-pid_t spawn(const std::string& program, const std::vector<std::string>& words, const int (&fds)[3]) {
+/// A group of its own, so that its own children end with it.
+pid_t spawn(const std::string& program, const std::vector<std::string>& words, const int (&standard)[3]) {
   posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
-  const int targets[3] = {kWorkerSocket, kWorkerInput, kWorkerOutput};
-  for (int i = 0; i < 3; ++i) ::posix_spawn_file_actions_adddup2(&actions, fds[i], targets[i]);
+  for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_adddup2(&actions, standard[fd], fd);
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, program.c_str(), &actions, nullptr, argv.data(), environ);
+  const int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
+  ::posix_spawnattr_destroy(&attributes);
   if (error != 0)
     throw MachineFailure(fmt::format("cannot start a worker: {}: {}", program, std::strerror(error)));
   return pid;
+}
+
+std::string ending_text(int status) {
+  int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  // a shell passes on that its command was ended by a signal as 128 + the signal
+  if (WIFEXITED(status) && WEXITSTATUS(status) > 128 && WEXITSTATUS(status) <= 128 + SIGSYS)
+    signal = WEXITSTATUS(status) - 128;
+  if (signal != 0) return fmt::format("ended by signal {} ({})", signal, ::strsignal(signal));
+  return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+}
+
+/// The last line that holds anything, fit for a reason.
+std::string last_line(const std::string& log) {
+  const auto end = log.find_last_not_of(" \r\n");
+  if (end == std::string::npos) return "";
+  const auto begin = log.rfind('\n', end) + 1;  // npos + 1 = 0
+  return one_line(log.substr(begin, end + 1 - begin));
 }
 
 }  // namespace
@@ -63,62 +94,118 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
   return *this;
 }
 
-ChildProcess::ChildProcess(const std::string& program, const std::vector<std::string>& words) {
+ChildProcess::ChildProcess(const std::string& program, const std::vector<std::string>& words, bool forward)
+    : forward_(forward) {
   int pair[2];
   checked(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), "socketpair");
-  socket_ = moved_up(pair[0]);
-  const Descriptor theirs = moved_up(pair[1]);
-  input_ = moved_up(checked(::memfd_create("moeproof input", MFD_CLOEXEC), "memfd_create"));
-  output_ = moved_up(checked(::memfd_create("moeproof output", MFD_CLOEXEC), "memfd_create"));
-  pid_ = spawn(program, words, {theirs.get(), input_.get(), output_.get()});
+  input_ = moved_up(pair[0]);  // a socket: writing to a dead child is an error, not a signal
+  const Descriptor in = moved_up(pair[1]);
+  checked(::pipe2(pair, O_CLOEXEC), "pipe");
+  output_ = moved_up(pair[0]);
+  const Descriptor out = moved_up(pair[1]);
+  checked(::pipe2(pair, O_CLOEXEC), "pipe");
+  log_pipe_ = moved_up(pair[0]);
+  const Descriptor log = moved_up(pair[1]);
+  checked(::fcntl(log_pipe_.get(), F_SETFL, O_NONBLOCK), "fcntl");
+  pid_ = spawn(program, words, {in.get(), out.get(), log.get()});
 }
 
 ChildProcess::~ChildProcess() {
-  if (pid_ > 0) end_child(true);
+  if (pid_ > 0) end_child(Ending::killed);
 }
 
-std::string ChildProcess::end_child(bool kill) {
-  if (kill) ::kill(pid_, SIGKILL);
+std::string ChildProcess::end_child(Ending ending) {
   int status = 0;
-  while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  bool ended = false;
+  for (const auto patience = Clock::now() + std::chrono::milliseconds(kEndMs);
+       ending == Ending::by_itself && !ended && Clock::now() < patience;) {
+    const pid_t found = ::waitpid(pid_, &status, WNOHANG);
+    ended = found == pid_ || (found < 0 && errno != EINTR);
+    if (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::kill(-pid_, SIGKILL);  // what it started goes with it
+  while (!ended && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
-  if (WIFSIGNALED(status))
-    return fmt::format("ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-  return fmt::format("ended with exit status {}", WEXITSTATUS(status));
+  read_log();
+  return ended ? ending_text(status) : "closed its standard output and was ended";
 }
 
-void ChildProcess::lose(const std::string& why, bool hung) {
-  const std::string how = end_child(hung);
-  throw WorkerLost(hung ? why : fmt::format("the worker process {}", how), hung);
+void ChildProcess::lose() {
+  const std::string how = end_child(Ending::by_itself), wrote = last_line(log_);
+  throw WorkerLost(fmt::format("the worker process {}{}", how, wrote.empty() ? "" : "; it wrote: " + wrote),
+                   false, log_);
+}
+
+void ChildProcess::give_up(const std::string& why) {
+  end_child(Ending::killed);
+  throw WorkerLost(why, false, log_);
+}
+
+void ChildProcess::send_line(std::string_view line) {
+  const std::string message = std::string(line) + "\n";
+  for (std::size_t sent = 0; sent < message.size();) {
+    const ssize_t n = ::send(input_.get(), message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) lose();
+    sent += std::size_t(n);
+  }
+}
+
+bool ChildProcess::take_line(std::string& answer) {
+  const auto end = pending_.find('\n');
+  if (end == std::string::npos) return false;
+  answer = pending_.substr(0, end);
+  pending_.erase(0, end + 1);
+  return true;
+}
+
+void ChildProcess::read_answer() {
+  char bytes[65536];
+  const ssize_t n = ::read(output_.get(), bytes, sizeof(bytes));
+  if (n < 0 && errno == EINTR) return;
+  if (n <= 0) lose();
+  pending_.append(bytes, std::size_t(n));
+  if (pending_.size() > kLongestAnswer) give_up("the worker process wrote 64 MB without a line end");
+}
+
+/// Everything that stands in the pipe now.
+void ChildProcess::read_log() {
+  char bytes[16384];
+  for (;;) {
+    const ssize_t n = ::read(log_pipe_.get(), bytes, sizeof(bytes));
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) log_pipe_ = Descriptor();  // closed: nothing more will come
+    if (n <= 0) return;
+    if (forward_ && ::write(STDERR_FILENO, bytes, std::size_t(n)) < 0) forward_ = false;
+    log_.append(bytes, std::size_t(n));
+    if (log_.size() > 2 * kLogBytes) log_.erase(0, log_.size() - kLogBytes);
+  }
+}
+
+/// A child whose own children hold its output open is noticed here.
+void ChildProcess::look_after() {
+  siginfo_t info{};
+  if (::waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) lose();
 }
 
 std::string ChildProcess::ask(std::string_view line, double seconds) {
   if (pid_ < 0) throw MachineFailure("the worker process is gone");
-  const std::string message = std::string(line) + "\n";
-  for (std::size_t sent = 0; sent < message.size();) {
-    const ssize_t n = ::send(socket_.get(), message.data() + sent, message.size() - sent, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) lose("", false);
-    sent += std::size_t(n);
-  }
-  const auto deadline =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  for (;;) {
-    if (const auto end = pending_.find('\n'); end != std::string::npos) {
-      const std::string answer = pending_.substr(0, end);
-      pending_.erase(0, end + 1);
-      return answer;
-    }
+  send_line(line);
+  const auto deadline = in(seconds);
+  for (std::string answer;;) {
+    if (take_line(answer)) return answer;
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0) lose(fmt::format("no answer within {:g} s; the worker process was ended", seconds), true);
-    pollfd wait{socket_.get(), POLLIN, 0};
-    if (::poll(&wait, 1, int(std::min<long long>(left, 60'000))) <= 0) continue;
-    char bytes[65536];
-    const ssize_t n = ::recv(socket_.get(), bytes, sizeof(bytes), 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) lose("", false);
-    pending_.append(bytes, std::size_t(n));
+    if (left <= 0) {
+      end_child(Ending::killed);
+      throw WorkerLost(fmt::format("no answer within {:g} s; the worker process was ended", seconds), true,
+                       log_);
+    }
+    pollfd waits[2] = {{output_.get(), POLLIN, 0}, {log_pipe_.get(), POLLIN, 0}};
+    const int ready = ::poll(waits, 2, int(std::min<long long>(left, kLookMs)));
+    if (ready > 0 && waits[1].revents != 0) read_log();
+    if (ready > 0 && waits[0].revents != 0) read_answer();
+    if (ready == 0) look_after();
   }
 }
 

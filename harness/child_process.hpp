@@ -1,5 +1,5 @@
-// How does the program talk to a worker process and notice that it died or hangs? One line out, one line
-// back, with a deadline; bulk bytes travel through two memory files that both sides map.
+// How does the program talk to a child process and notice that it died, hangs or talks nonsense? One line to
+// its standard input, one line back from its standard output, with a deadline; its standard error is kept.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -23,35 +23,48 @@ class Descriptor {
 
 /// The worker ended or was ended: what the case in flight gets as its verdict.
 struct WorkerLost : std::runtime_error {
-  WorkerLost(const std::string& what, bool hung) : std::runtime_error(what), timed_out(hung) {}
+  WorkerLost(const std::string& what, bool hung, std::string last_words)
+      : std::runtime_error(what), timed_out(hung), log(std::move(last_words)) {}
   bool timed_out;
+  std::string log;  // the end of what it wrote to standard error
 };
 
-/// Descriptors that a worker finds open.
-inline constexpr int kWorkerSocket = 3, kWorkerInput = 4, kWorkerOutput = 5;
+/// Bytes of standard error that are kept: the end of it.
+inline constexpr std::size_t kLogBytes = 4096;
+/// The longest answer: a child that writes more without a line end is lost.
+inline constexpr std::size_t kLongestAnswer = std::size_t(64) << 20;
 
 class ChildProcess {
  public:
-  /// Starts `program words...`; throws MachineFailure where it cannot.
-  ChildProcess(const std::string& program, const std::vector<std::string>& words);
-  ~ChildProcess();  // ends the child
+  /// Starts `program words...` as the head of a process group of its own; throws MachineFailure where it
+  /// cannot. `forward`: what it writes to standard error also goes to ours.
+  ChildProcess(const std::string& program, const std::vector<std::string>& words, bool forward);
+  ~ChildProcess();  // ends the child and its own children
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   /// Sends one line and returns the line that answers it. Throws WorkerLost when the child ends first ("ended
   /// by signal 11 (Segmentation fault)") or does not answer within `seconds`; the child is gone then.
   std::string ask(std::string_view line, double seconds);
+  /// Ends the child and throws WorkerLost: it answered `why`.
+  [[noreturn]] void give_up(const std::string& why);
   bool alive() const { return pid_ > 0; }
-  int input_memory() const { return input_.get(); }
-  int output_memory() const { return output_.get(); }
 
  private:
-  [[noreturn]] void lose(const std::string& why, bool hung);
-  std::string end_child(bool kill);  // how it ended, in words
+  enum class Ending { by_itself, killed };
+  void send_line(std::string_view line);
+  bool take_line(std::string& answer);
+  void read_answer();
+  void read_log();
+  void look_after();
+  [[noreturn]] void lose();
+  std::string end_child(Ending ending);  // how it ended, in words
 
-  Descriptor socket_, input_, output_;
+  Descriptor input_, output_, log_pipe_;  // our ends
   int pid_ = -1;
+  bool forward_ = false;
   std::string pending_;  // bytes behind the last line
+  std::string log_;
 };
 
 }  // namespace moe::harness

@@ -2,30 +2,49 @@
 
 #include <fmt/format.h>
 
+#include "fixtures/problem/group_rows.hpp"
+
 namespace moe::harness {
 namespace {
 
+using Shape = std::vector<std::int64_t>;
+
 /// Scales of `rows` rows of `columns` elements.
-std::int64_t scale_count(const QuantScheme& quant, std::int64_t rows, std::int64_t columns) {
-  if (quant.tensor()) return 1;
-  return quant.block() ? rows * ((columns + kScaleBlock - 1) / kScaleBlock) : rows;
+Shape scale_shape(const QuantScheme& quant, std::int64_t rows, std::int64_t columns) {
+  if (quant.tensor()) return {1};
+  if (!quant.block()) return {rows};
+  return {rows, (columns + kScaleBlock - 1) / kScaleBlock};
 }
 
 void append(std::vector<DueTensor>& to, std::vector<DueTensor> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+DueTensor due_product(const Problem& p, const TensorSet& inputs) {
+  Shape shape = inputs.at("a_codes").shape();
+  shape.back() = p.gemm == 1 ? p.shape.up_rows() : p.shape.hidden;
+  if (p.contract == Contract::routed) shape.front() = p.shape.pairs();
+  return {"c", DType::bf16, shape};
+}
+
 }  // namespace
+
+std::int64_t DueTensor::size() const {
+  std::int64_t elements = 1;
+  for (const std::int64_t side : shape) elements *= side;
+  return elements;
+}
 
 std::vector<DueTensor> due_outputs(const Problem& p) {
   const MoeShape& s = p.shape;
   const std::int64_t tokens = s.tokens, pairs = s.pairs(), inter = s.local_intermediate();
-  const std::vector<DueTensor> routing{{"topk_ids", DType::i32, pairs}, {"topk_weights", DType::f32, pairs}};
-  const std::vector<DueTensor> x{{"x_codes", DType::e4m3, tokens * s.hidden},
-                                 {"x_scale", DType::f32, scale_count(p.quant, tokens, s.hidden)}};
-  const std::vector<DueTensor> act{{"act_codes", DType::e4m3, pairs * inter},
-                                   {"act_scale", DType::f32, scale_count(p.quant, pairs, inter)}};
-  const DueTensor out{"out", DType::bf16, tokens * s.hidden};
+  const Shape slots{tokens, s.top_k};
+  const std::vector<DueTensor> routing{{"topk_ids", DType::i32, slots}, {"topk_weights", DType::f32, slots}};
+  const std::vector<DueTensor> x{{"x_codes", DType::e4m3, {tokens, s.hidden}},
+                                 {"x_scale", DType::f32, scale_shape(p.quant, tokens, s.hidden)}};
+  const std::vector<DueTensor> act{{"act_codes", DType::e4m3, {pairs, inter}},
+                                   {"act_scale", DType::f32, scale_shape(p.quant, pairs, inter)}};
+  const DueTensor out{"out", DType::bf16, {tokens, s.hidden}};
   std::vector<DueTensor> due;
   switch (p.op) {
     case Op::topk:
@@ -39,13 +58,24 @@ std::vector<DueTensor> due_outputs(const Problem& p) {
     case Op::moe_layer:
       if (p.routing.load.kind != LoadKind::trace) append(due, routing);
       append(due, x);
-      append(due, {{"gemm1", DType::bf16, pairs * s.up_rows()}});
+      append(due, {{"gemm1", DType::bf16, {pairs, s.up_rows()}}});
       append(due, act);
-      append(due, {{"gemm2", DType::bf16, pairs * s.hidden}, out});
+      append(due, {{"gemm2", DType::bf16, {pairs, s.hidden}}, out});
       return due;
     default:
       return {};
   }
+}
+
+std::vector<DueTensor> all_due_outputs(const Case& c, const TensorSet& inputs) {
+  const Problem& p = c.problem;
+  if (p.op == Op::grouped_gemm) return {due_product(p, inputs)};
+  if (p.op != Op::align) return due_outputs(p);
+  const int block = c.choice.tile.block_m;
+  const std::int64_t places = align_capacity(p.shape.pairs(), p.shape.experts, block);
+  return {{"sorted_token_ids", DType::i32, {places}},
+          {"expert_ids", DType::i32, {places / block}},
+          {"num_tokens_post_padded", DType::i32, {1}}};
 }
 
 std::string first_misfit(const std::vector<DueTensor>& due, const TensorSet& outputs) {
@@ -54,8 +84,8 @@ std::string first_misfit(const std::vector<DueTensor>& due, const TensorSet& out
     if (got == nullptr) return fmt::format("the kernel gave no '{}'", d.name);
     if (got->dtype() != d.type)
       return fmt::format("'{}' is {} where {} is due", d.name, name(got->dtype()), name(d.type));
-    if (got->size() != d.size)
-      return fmt::format("'{}' has {} elements where {} are due", d.name, got->size(), d.size);
+    if (got->size() != d.size())
+      return fmt::format("'{}' has {} elements where {} are due", d.name, got->size(), d.size());
   }
   return "";
 }

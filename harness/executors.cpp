@@ -10,6 +10,7 @@
 #include "device/emulator/emulated_executor.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/isolated_executor.hpp"
+#include "harness/process_executor.hpp"
 #include "harness/reference_executor.hpp"
 #include "harness/values.hpp"
 #include "harness/worker.hpp"
@@ -68,6 +69,12 @@ std::string cuda_obstacle(std::optional<DeviceFacts>& device) {
 
 ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double case_time_s) {
   ExecutorChoice chosen;
+  if (plan.name.starts_with(kProcessPrefix)) {
+    ForeignExecutor foreign =
+        open_process_executor(plan.name.substr(std::string_view(kProcessPrefix).size()), case_time_s);
+    return {std::move(foreign.executor), foreign.why_not, foreign.device, foreign.graph};
+  }
+  chosen.graph = plan.name == "cuda";
   if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen.device);
   if (!chosen.why_not.empty()) return chosen;
   try {

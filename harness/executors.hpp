@@ -1,5 +1,5 @@
 // Which executor answers, and is it there? Built from the options; cuda is always isolated in a worker
-// process.
+// process, process:CMD is one.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,7 +13,7 @@ namespace moe::harness {
 
 /// What an executor is built from; travels to the worker process as words.
 struct ExecutorPlan {
-  std::string name = "emulated";
+  std::string name = "emulated";  // or cuda, reference, process:CMD
   int threads = 1;
   int sms = 1;             // that the emulated card has
   std::uint64_t seed = 1;  // of the emulated orders of completion
@@ -25,6 +25,7 @@ struct ExecutorChoice {
   std::unique_ptr<device::Executor> executor;  // null: it cannot run here
   std::string why_not;                         // one line: what is missing and how to get it
   std::optional<DeviceFacts> device;
+  bool graph = false;  // its kernels can run as a captured graph
 };
 
 /// The executor of the plan; cuda always in a worker process, others with `isolate`. `case_time_s` is the

@@ -1,11 +1,6 @@
-// How does a crash or a hang of a kernel stay away from the program? The inner executor runs in a worker
-// process, one request and one answer a line:
-//   {"do":"open","case":LINE}    -> {"resolved":LINE} or {"refusal":TEXT}
-//   {"do":"bind","tensors":[..]} -> {}            inputs that do not follow from the case's seed alone
-//   {"do":"run","mode":"graph"}  -> {"tensors":[..],"reports":[..],"counts":{..}}
-//   {"do":"time","plan":{..}}    -> {"measurement":{..}}
-// or {"error":"bad_input"|"failure"|"internal","message":TEXT} to any. A lost worker throws WorkerLost and is
-// replaced at the next open.
+// How does a crash or a hang of a built-in kernel stay away from the program? The inner executor runs in a
+// worker process that speaks the lines of adapters/README.md. A lost worker throws WorkerLost and is replaced
+// at the next open.
 #pragma once
 #include <memory>
 #include <string>

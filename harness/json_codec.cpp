@@ -257,6 +257,7 @@ Json to_json(const Verdict& v) {
       if (block.wrong > 0) j["wrong_blocks"].push_back(to_json(block));
   }
   if (!v.replay.empty()) j["replay"] = v.replay;
+  if (!v.log.empty()) j["log"] = v.log;
   return j;
 }
 

@@ -4,6 +4,7 @@
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
+#include "harness/process_executor.hpp"
 
 namespace moe::harness {
 namespace {
@@ -49,7 +50,9 @@ TileConfig parse_checked_tile(const std::string& text) {
 
 std::string parse_executor(const std::string& text) {
   if (text == "emulated" || text == "cuda" || text == "reference") return text;
-  throw BadInput(fmt::format("'{}' is not an executor; write emulated, cuda or reference", text));
+  if (text.starts_with(kProcessPrefix) && text.size() > std::string_view(kProcessPrefix).size()) return text;
+  throw BadInput(
+      fmt::format("'{}' is not an executor; write emulated, cuda, reference or process:COMMAND", text));
 }
 
 std::vector<std::string> parse_fail_on(const std::string& text) {
@@ -140,7 +143,8 @@ std::vector<OptionRow> choice_rows() {
 std::vector<OptionRow> run_rows() {
   const char* g = "Run";
   return {
-      {"executor", "NAME", kRuns, g, "emulated (the same kernels on an emulated SM), cuda or reference",
+      {"executor", "NAME", kRuns, g,
+       "emulated (the same kernels on an emulated SM), cuda, reference, or process:CMD, a kernel of yours",
        [](Options& o, Text v) { o.run.executor = parse_executor(v), o.run.executor_given = true; }},
       {"isolate", "", kRuns, g,
        "run in a worker process, so that a crash or a hang becomes a verdict (always for cuda)",

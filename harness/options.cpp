@@ -10,6 +10,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/option_table.hpp"
+#include "harness/process_executor.hpp"
 
 namespace moe::harness {
 namespace {
@@ -125,7 +126,8 @@ void check_run(const Given& given, Options& o) {
   }
   if (given.count("schedules") && o.run.executor != "emulated")
     throw BadInput(fmt::format("--schedules belongs to --executor emulated, not to {}", o.run.executor));
-  if (given.count("case-timeout") && !o.run.isolate && o.run.executor != "cuda")
+  const bool process = o.run.executor.starts_with(kProcessPrefix);
+  if (given.count("case-timeout") && !o.run.isolate && !process && o.run.executor != "cuda")
     throw BadInput("--case-timeout needs a worker process: add --isolate");
   for (const char* other :
        {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "fixtures/problem/text.hpp"
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
+#include "harness/values.hpp"
 
 namespace moe::harness {
 namespace {
@@ -64,12 +66,30 @@ std::string trimmed(std::string line) {
 
 }  // namespace
 
+namespace {
+
+constexpr int kLogLines = 8;
+
+/// The last lines that a lost process wrote, marked as its own.
+std::string log_text(std::string_view log) {
+  std::vector<std::string> lines;
+  for (const std::string& line : split(log, '\n'))
+    if (!line.empty()) lines.push_back(one_line(line));
+  std::string out;
+  for (std::size_t i = lines.size() - std::min<std::size_t>(lines.size(), kLogLines); i < lines.size(); ++i)
+    out += "  | " + lines[i] + "\n";
+  return out;
+}
+
+}  // namespace
+
 std::string failures_text(const Report& report) {
   std::string out;
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
     out += fmt::format("{}\n  {}\n", choice_text(r.trial.choice), verdict_text(*r.verdict));
     if (!r.verdict->fault_class.empty()) out += fmt::format("  looks like {}\n", r.verdict->fault_class);
+    out += log_text(r.verdict->log);
     if (!r.verdict->replay.empty()) out += fmt::format("  replay: {}\n", r.verdict->replay);
   }
   return out;

@@ -8,6 +8,8 @@
 #include "fixtures/problem/generate.hpp"
 #include "harness/child_process.hpp"
 #include "harness/judge.hpp"
+#include "harness/process_executor.hpp"
+#include "harness/worker_protocol.hpp"
 #include "sim/predict.hpp"
 
 namespace moe::harness {
@@ -48,6 +50,13 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   return v;
 }
 
+/// What the kernel says of itself: two right answers may differ only where it says so.
+bool is_deterministic(const device::Executor& executor, const Case& c) {
+  for (const KernelInfo& kernel : executor.kernels())
+    if (kernel.name == c.choice.kernel) return kernel.deterministic;
+  return true;
+}
+
 /// Runs `repeats` times, and once as a graph where the plan says so; the first verdict that is not passed
 /// stands.
 Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& inputs, const RunPlan& plan,
@@ -61,6 +70,7 @@ Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& 
         session.run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
     if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
     v = judge_run(c, inputs, next, plan);
+    if (v.correctness == Correctness::passed && !is_deterministic(*plan.executor, c)) continue;
     if (v.correctness == Correctness::passed)
       v = verdict_of(Correctness::failed, "two runs gave different bytes");
     v.fault_class = "an order of events that matters";
@@ -73,7 +83,6 @@ void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& 
     record.verdict = verdict_of(Correctness::refused, opened.refusal);
     return;
   }
-  record.trial = opened.session->resolved();
   plan.before_launch(replay_line(record.trial, plan));
   opened.session->bind(inputs);
   record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, record);
@@ -87,17 +96,29 @@ bool inputs_follow_tile(const Problem& p) {
   return p.op == Op::align || (p.op == Op::grouped_gemm && p.contract == Contract::routed);
 }
 
+/// Empty where the model has no word for the kernel or the choice: the executor may yet take it, or refuse it
+/// with its own reason.
+std::optional<Prediction> predict(const Case& c, const Routing& routing, const RunPlan& plan) {
+  try {
+    return sim::predict(c.problem, c.choice, *plan.hardware, routing);
+  } catch (const BadInput&) {
+    return std::nullopt;
+  }
+}
+
 CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
   CaseRecord record{c, {}, {}, {}, {}, {}};
   try {
-    record.prediction = sim::predict(c.problem, c.choice, *plan.hardware, routing);
-  } catch (const BadInput&) {
-    // The model has no word for a choice that the executor may yet take, or will refuse with its own reason.
-  }
-  try {
-    run_session(plan.executor->open(c), inputs, plan, record);
+    device::Opened opened = plan.executor->open(c);
+    if (opened.session != nullptr) record.trial = opened.session->resolved();
+    const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
+    if (!foreign || opened.session != nullptr) record.prediction = predict(record.trial, routing, plan);
+    run_session(std::move(opened), inputs, plan, record);
   } catch (const WorkerLost& lost) {
     record.verdict = verdict_of(lost.timed_out ? Correctness::timed_out : Correctness::crashed, lost.what());
+    record.verdict->log = lost.log;
+  } catch (const WorkerRefused& refused) {
+    record.verdict = verdict_of(Correctness::refused, refused.what());
   }
   record.verdict->replay = replay_line(record.trial, plan);
   return record;
@@ -113,10 +134,14 @@ std::optional<Semantics> declared_semantics(const device::Executor& executor, co
 }
 
 std::string replay_line(const Case& c, const RunPlan& plan) {
-  std::string quoted;
-  for (const char letter : to_line(c))
-    quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return fmt::format("moeproof check --executor {} --case '{}'", plan.executor->name(), quoted);
+  const auto in_quotes = [](std::string_view text) {
+    std::string quoted = "'";
+    for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+    return quoted + "'";
+  };
+  const std::string_view name = plan.executor->name();
+  const std::string executor = name.starts_with(kProcessPrefix) ? in_quotes(name) : std::string(name);
+  return fmt::format("moeproof check --executor {} --case {}", executor, in_quotes(to_line(c)));
 }
 
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,

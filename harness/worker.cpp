@@ -1,19 +1,20 @@
 #include "harness/worker.hpp"
 
 #include <sys/prctl.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
-#include "harness/child_process.hpp"
 #include "harness/executors.hpp"
 #include "harness/json_codec.hpp"
-#include "harness/shared_tensors.hpp"
+#include "harness/tensor_file.hpp"
 #include "harness/values.hpp"
+#include "harness/worker_protocol.hpp"
 
 namespace moe::harness {
 namespace {
@@ -29,17 +30,17 @@ bool read_line(std::string& pending, std::string& line) {
       return true;
     }
     char bytes[65536];
-    const ssize_t n = ::recv(kWorkerSocket, bytes, sizeof(bytes), 0);
+    const ssize_t n = ::read(STDIN_FILENO, bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     pending.append(bytes, std::size_t(n));
   }
 }
 
-bool write_line(const std::string& text) {
+bool write_line(int to, const std::string& text) {
   const std::string line = text + "\n";
   for (std::size_t sent = 0; sent < line.size();) {
-    const ssize_t n = ::send(kWorkerSocket, line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
+    const ssize_t n = ::write(to, line.data() + sent, line.size() - sent);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return false;
     sent += std::size_t(n);
@@ -53,6 +54,7 @@ class Server {
   Json answer(const Json& request);
 
  private:
+  Json hello() const;
   Json open(const Json& request);
   Json bind(const Json& request);
   Json run(const Json& request);
@@ -62,6 +64,7 @@ class Server {
   device::Executor& executor_;
   Case case_;
   std::unique_ptr<device::Session> session_;
+  std::optional<TensorFile> outputs_;  // of the last run, until the next
 };
 
 device::Session& Server::session() {
@@ -69,8 +72,21 @@ device::Session& Server::session() {
   return *session_;
 }
 
+Json Server::hello() const {
+  Json answer{{"protocol", kProtocolVersion}, {"name", executor_.name()}, {"draws", true}, {"graph", true}};
+  answer["kernels"] = Json::array();
+  for (const KernelInfo& kernel : executor_.kernels()) {
+    Json one{{"name", kernel.name}, {"outputs", kernel.stages}, {"deterministic", kernel.deterministic}};
+    one["ops"] = Json::array();
+    for (const Op op : kernel.ops) one["ops"].push_back(name(op));
+    answer["kernels"].push_back(one);
+  }
+  return answer;
+}
+
 Json Server::open(const Json& request) {
   session_.reset();  // its memory goes before the next case's comes
+  outputs_.reset();
   case_ = parse_case(request.at("case").get<std::string>());
   device::Opened opened = executor_.open(case_);
   if (opened.session == nullptr) return {{"refusal", opened.refusal}};
@@ -80,7 +96,7 @@ Json Server::open(const Json& request) {
 
 /// What the parent gave counts; the rest follows from the case's seed.
 Json Server::bind(const Json& request) {
-  TensorSet inputs = get_tensors(kWorkerInput, request.at("tensors"), false);
+  TensorSet inputs = read_tensor_file(request.at("inputs").get<std::string>());
   const Problem& p = case_.problem;
   TensorSet own = make_inputs(p, case_.choice, routing_of(p));
   for (Tensor& t : own.all())
@@ -92,9 +108,8 @@ Json Server::bind(const Json& request) {
 Json Server::run(const Json& request) {
   const bool graph = request.at("mode") == "graph";
   const device::RunResult result = session().run(graph ? device::RunMode::graph : device::RunMode::eager);
-  Json answer;
-  answer["tensors"] = put_tensors(kWorkerOutput, result.outputs);
-  answer["reports"] = result.reports;
+  outputs_.emplace(TensorFile::of(result.outputs));
+  Json answer{{"outputs", outputs_->path()}, {"reports", result.reports}};
   if (result.counted) answer["counts"] = to_json(result.counts);
   return answer;
 }
@@ -103,7 +118,7 @@ Json Server::time(const Json& request) {
   device::TimingPlan plan;
   plan.samples = request.at("samples").get<int>();
   plan.cold = request.at("cold").get<bool>();
-  plan.mode = request.at("graph").get<bool>() ? device::RunMode::graph : device::RunMode::eager;
+  plan.mode = request.at("mode") == "graph" ? device::RunMode::graph : device::RunMode::eager;
   plan.per_stage = request.at("per_stage").get<bool>();
   plan.time_limit_s = request.at("time_limit_s").get<double>();
   return {{"measurement", to_json(session().time(plan))}};
@@ -111,6 +126,7 @@ Json Server::time(const Json& request) {
 
 Json Server::answer(const Json& request) {
   const auto what = request.at("do").get<std::string>();
+  if (what == "hello") return hello();
   if (what == "open") return open(request);
   if (what == "bind") return bind(request);
   if (what == "run") return run(request);
@@ -126,7 +142,7 @@ Json guarded_answer(Server& server, const std::string& line) {
   } catch (const MachineFailure& e) {
     return {{"error", "failure"}, {"message", e.what()}};
   } catch (const std::exception& e) {
-    return {{"error", "internal"}, {"message", e.what()}};
+    return {{"error", "failure"}, {"message", e.what()}};
   }
 }
 
@@ -134,10 +150,14 @@ Json guarded_answer(Server& server, const std::string& line) {
 
 int serve_worker(device::Executor& executor) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker does not outlive its program
+  const int answers = ::dup(STDOUT_FILENO);
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);  // what a kernel prints is no answer
+  std::signal(SIGPIPE, SIG_IGN);
   Server server(executor);
   std::string pending, line;
   while (read_line(pending, line))
-    if (!write_line(guarded_answer(server, line).dump(-1, ' ', false, Json::error_handler_t::replace)))
+    if (!write_line(answers,
+                    guarded_answer(server, line).dump(-1, ' ', false, Json::error_handler_t::replace)))
       return 0;
   return 0;
 }

@@ -65,7 +65,7 @@ TEST(Options, ErrorLines) {
   EXPECT_EQ(complaint("check", {"--layout", "swap"}),
             "--layout: 'swap' is not a layout; write normal_mma, normal_wgmma, swap_ab, both or all");
   EXPECT_EQ(complaint("check", {"--executor", "gpu"}),
-            "--executor: 'gpu' is not an executor; write emulated, cuda or reference");
+            "--executor: 'gpu' is not an executor; write emulated, cuda, reference or process:COMMAND");
   EXPECT_EQ(complaint("check", {"--allow", "failed"}),
             "--allow: 'failed' cannot be allowed; write mistrusted");
   EXPECT_EQ(complaint("check", {"--shard", "3/2"}),

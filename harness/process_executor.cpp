@@ -1,0 +1,124 @@
+#include "harness/process_executor.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fixtures/problem/errors.hpp"
+#include "harness/child_process.hpp"
+#include "harness/worker_protocol.hpp"
+#include "harness/worker_session.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The name that a Case has when nobody chose a kernel.
+const std::string kNoChoice = Choice{}.kernel;
+
+/// "gemm (grouped_gemm masked, block128), layer (moe_layer)".
+std::string list_of(const std::vector<WorkerKernel>& kernels) {
+  std::string text;
+  const auto words = [](const auto& values) {
+    std::string joined;
+    for (const auto& value : values) joined += " " + std::string(name(value));
+    return joined;
+  };
+  for (const WorkerKernel& k : kernels)
+    text += fmt::format("{}{}:{}{}{}", text.empty() ? "" : "; ", k.name, words(k.ops), words(k.contracts),
+                        words(k.quants));
+  return text;
+}
+
+KernelInfo info_of(const WorkerKernel& kernel) {
+  KernelInfo info;
+  info.name = kernel.name;
+  info.family = KernelFamily::host;
+  info.ops = kernel.ops;
+  info.stages = kernel.outputs;
+  info.deterministic = kernel.deterministic;
+  if (kernel.semantics)
+    info.semantics = [text = *kernel.semantics](const Problem& p, const Choice&) -> std::optional<Semantics> {
+      return read_semantics(Json::parse(text), p.quant.block());
+    };
+  return info;
+}
+
+class ProcessExecutor : public device::Executor {
+ public:
+  ProcessExecutor(std::string command, double seconds)
+      : name_(kProcessPrefix + command), command_(std::move(command)), seconds_(seconds) {
+    start();
+  }
+  std::string_view name() const override { return name_; }
+  std::vector<KernelInfo> kernels() const override {
+    std::vector<KernelInfo> all;
+    for (const WorkerKernel& k : hello_.kernels) all.push_back(info_of(k));
+    return all;
+  }
+  device::Opened open(const Case& c) override;
+  const WorkerHello& hello() const { return hello_; }
+
+ private:
+  void start() {
+    child_ = std::make_shared<ChildProcess>("/bin/sh", std::vector<std::string>{"-c", command_}, false);
+    hello_ = greet(*child_, seconds_);
+  }
+  const WorkerKernel* choose(const Case& c) const;
+  std::string no_kernel(const Case& c) const;
+
+  std::string name_, command_;
+  double seconds_;
+  WorkerHello hello_;
+  std::shared_ptr<ChildProcess> child_;  // shared with the open session
+};
+
+/// The kernel that the case names, or the first that takes it.
+const WorkerKernel* ProcessExecutor::choose(const Case& c) const {
+  for (const WorkerKernel& k : hello_.kernels)
+    if (k.name == c.choice.kernel) return &k;
+  if (c.choice.kernel != kNoChoice) return nullptr;
+  for (const WorkerKernel& k : hello_.kernels)
+    if (k.takes(c.problem)) return &k;
+  return nullptr;
+}
+
+std::string ProcessExecutor::no_kernel(const Case& c) const {
+  const Problem& p = c.problem;
+  const std::string contract =
+      p.op == Op::grouped_gemm ? fmt::format(" contract {}", moe::name(p.contract)) : "";
+  if (c.choice.kernel != kNoChoice && choose(c) == nullptr)
+    return fmt::format("the process has no kernel '{}'; it has {}", c.choice.kernel, list_of(hello_.kernels));
+  return fmt::format("no kernel of the process takes op {}{} quant {}; it has {}", moe::name(p.op), contract,
+                     moe::name(p.quant.kind), list_of(hello_.kernels));
+}
+
+device::Opened ProcessExecutor::open(const Case& given) {
+  if (!child_->alive()) start();
+  const WorkerKernel* kernel = choose(given);
+  if (kernel == nullptr || !kernel->takes(given.problem)) return {nullptr, no_kernel(given)};
+  Case c = given;
+  c.choice.kernel = kernel->name;
+  const Json request{
+      {"do", "open"}, {"case", to_line(c)}, {"kernel", kernel->name}, {"problem", problem_to_json(c)}};
+  try {
+    const Json answer = ask_worker(*child_, request, seconds_);
+    if (answer.contains("resolved")) c = parse_case(answer["resolved"].get<std::string>());
+  } catch (const WorkerRefused& refused) {
+    return {nullptr, refused.what()};
+  }
+  return {make_worker_session(child_, c, {seconds_, hello_.draws, kernel->outputs}), ""};
+}
+
+}  // namespace
+
+ForeignExecutor open_process_executor(const std::string& command, double seconds) {
+  auto executor = std::make_unique<ProcessExecutor>(command, seconds);
+  const WorkerHello& hello = executor->hello();
+  ForeignExecutor foreign{nullptr, hello.refusal, hello.device, hello.graph};
+  if (hello.refusal.empty()) foreign.executor = std::move(executor);
+  return foreign;
+}
+
+}  // namespace moe::harness

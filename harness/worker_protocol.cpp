@@ -1,0 +1,191 @@
+#include "harness/worker_protocol.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string excerpt(const std::string& text) {
+  return one_line(text.size() > 120 ? text.substr(0, 120) + "..." : text);
+}
+
+/// The member `key`, or `otherwise` where it is absent or null.
+template <class T>
+T get_or(const Json& j, const char* key, T otherwise) {
+  if (!j.contains(key) || j.at(key).is_null()) return otherwise;
+  try {
+    return j.at(key).get<T>();
+  } catch (const nlohmann::json::exception&) {
+    throw BadInput(fmt::format("'{}' has the wrong type: {}", key, excerpt(j.at(key).dump())));
+  }
+}
+
+template <class E>
+std::vector<E> words(const Json& j, const char* key, E last) {
+  std::vector<E> all;
+  for (const std::string& word : get_or<std::vector<std::string>>(j, key, {}))
+    all.push_back(parse_name(key, word, last));
+  return all;
+}
+
+template <class T>
+bool holds(const std::vector<T>& allowed, T value) {
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
+
+WorkerKernel read_kernel(const Json& j) {
+  if (!j.is_object()) throw BadInput("a kernel is no object");
+  WorkerKernel k;
+  k.name = get_or<std::string>(j, "name", "");
+  if (k.name.empty()) throw BadInput("a kernel has no 'name'");
+  k.ops = words(j, "ops", Op::inv_rope_quant);
+  k.contracts = words(j, "contracts", Contract::offsets);
+  k.quants = words(j, "quants", QuantKind::block128);
+  k.outputs = get_or<std::vector<std::string>>(j, "outputs", {});
+  k.deterministic = get_or<bool>(j, "deterministic", true);
+  if (j.contains("semantics") && !j["semantics"].is_null()) k.semantics = j["semantics"].dump();
+  if (k.semantics) read_semantics(j["semantics"], true);  // a wrong declaration is said now, not at a case
+  return k;
+}
+
+/// The value of a field of Semantics whose words stand in the order of its enumerators.
+template <class E, std::size_t N>
+void read_word(const Json& j, const char* key, const std::array<std::string_view, N>& known, E& field) {
+  if (!j.contains(key)) return;
+  const auto word = get_or<std::string>(j, key, "");
+  const auto at = std::find(known.begin(), known.end(), word);
+  if (at == known.end()) bad_word(key, word, known);
+  field = E(at - known.begin());
+}
+
+constexpr std::array<std::string_view, 12> kSemanticsKeys = {
+    "preset",    "amax_floor",  "scale_formula", "quant_formula",    "accumulator",  "hmma_order",
+    "promote_k", "scale_order", "gate_rounding", "product_rounding", "weight_place", "combine_fma"};
+
+}  // namespace
+
+bool WorkerKernel::takes(const Problem& p) const {
+  return holds(ops, p.op) && (p.op != Op::grouped_gemm || holds(contracts, p.contract)) &&
+         holds(quants, p.quant.kind);
+}
+
+Semantics read_semantics(const Json& declared, bool block) {
+  if (declared.is_string()) return semantics_preset(declared.get<std::string>(), block);
+  if (!declared.is_object()) throw BadInput("'semantics' is neither a preset's name nor an object");
+  for (const auto& item : declared.items())
+    if (std::find(kSemanticsKeys.begin(), kSemanticsKeys.end(), item.key()) == kSemanticsKeys.end())
+      bad_word("key of semantics", item.key(), kSemanticsKeys);
+  Semantics s = semantics_preset(get_or<std::string>(declared, "preset", "moeproof"), block);
+  s.amax_floor = get_or<double>(declared, "amax_floor", s.amax_floor);
+  s.promote_k = get_or<int>(declared, "promote_k", s.promote_k);
+  s.combine_fma = get_or<bool>(declared, "combine_fma", s.combine_fma);
+  using Words2 = std::array<std::string_view, 2>;
+  using Words3 = std::array<std::string_view, 3>;
+  read_word(declared, "scale_formula", Words2{"divide", "reciprocal"}, s.scale_formula);
+  read_word(declared, "quant_formula", Words3{"divide", "multiply_inverse", "multiply_ratio"},
+            s.quant_formula);
+  read_word(declared, "accumulator", Words2{"wgmma", "hmma"}, s.accumulator);
+  read_word(declared, "hmma_order", Words2{"contiguous", "interleaved4"}, s.hmma_order);
+  read_word(declared, "scale_order",
+            std::array<std::string_view, 5>{"product_fma", "act_weight_fma", "weight_act_fma",
+                                            "act_weight_mul_add", "product_mul_add"},
+            s.scale_order);
+  read_word(declared, "gate_rounding", Words2{"none", "bf16"}, s.gate_rounding);
+  read_word(declared, "product_rounding", Words2{"none", "bf16"}, s.product_rounding);
+  read_word(declared, "weight_place", Words3{"combine", "gemm2", "input"}, s.weight_place);
+  if (s.promote_k < 0 || s.promote_k % 32 != 0) throw BadInput("'promote_k' is no multiple of 32");
+  return s;
+}
+
+WorkerHello read_hello(const Json& answer) {
+  WorkerHello hello;
+  const int version = get_or<int>(answer, "protocol", 0);
+  if (version != kProtocolVersion)
+    throw BadInput(
+        fmt::format("the worker speaks protocol {}, this program speaks {}", version, kProtocolVersion));
+  hello.name = get_or<std::string>(answer, "name", "");
+  hello.refusal = get_or<std::string>(answer, "refusal", "");
+  hello.graph = get_or<bool>(answer, "graph", false);
+  hello.draws = get_or<bool>(answer, "draws", false);
+  if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
+    hello.device = DeviceFacts{get_or<std::string>(device, "name", ""),
+                               get_or<std::string>(device, "driver", ""), get_or<int>(device, "sms", 0)};
+  const Json kernels = get_or<Json>(answer, "kernels", Json::array());
+  if (!kernels.is_array()) throw BadInput("'kernels' is no list");
+  for (const Json& kernel : kernels) hello.kernels.push_back(read_kernel(kernel));
+  if (hello.kernels.empty() && hello.refusal.empty()) throw BadInput("the worker names no kernel");
+  return hello;
+}
+
+Json problem_to_json(const Case& c) {
+  const Problem& p = c.problem;
+  const MoeShape& s = p.shape;
+  Json j;
+  j["op"] = name(p.op);
+  if (p.op == Op::grouped_gemm) {
+    j["contract"] = name(p.contract);
+    j["gemm"] = p.gemm;
+    j["n"] = p.gemm == 1 ? s.up_rows() : s.hidden;
+    j["k"] = p.gemm == 1 ? s.hidden : s.local_intermediate();
+  }
+  j["tokens"] = s.tokens, j["top_k"] = s.top_k, j["pairs"] = s.pairs();
+  j["hidden"] = s.hidden, j["intermediate"] = s.local_intermediate();
+  j["experts"] = s.experts, j["local_experts"] = s.local_experts();
+  j["first_expert"] = p.rank * s.local_experts();
+  j["tp"] = s.tp, j["ep"] = s.ep, j["rank"] = p.rank;
+  j["activation"] = name(s.activation);
+  if (s.activation == Activation::silu_mul_clamped)
+    j["limit"] = s.limit, j["alpha"] = s.alpha, j["beta"] = s.beta;
+  j["weight_on_input"] = s.weight_on_input, j["bias"] = s.bias;
+  const RouterSpec& router = p.routing.router;
+  j["router"] = {{"kind", name(router.kind)},
+                 {"groups", router.groups},
+                 {"topk_groups", router.topk_groups},
+                 {"renormalise", router.renormalise},
+                 {"scale", router.scale}};
+  j["quant"] = name(p.quant.kind);
+  j["scale_format"] = name(p.quant.scale_format), j["scale_layout"] = name(p.quant.scale_layout);
+  j["layout"] = name(c.choice.layout);
+  j["block_m"] = c.choice.tile.block_m, j["block_n"] = c.choice.tile.block_n,
+  j["block_k"] = c.choice.tile.block_k;
+  return j;
+}
+
+Json ask_worker(ChildProcess& child, const Json& request, double seconds) {
+  const std::string line = child.ask(request.dump(-1, ' ', false, Json::error_handler_t::replace), seconds);
+  Json answer = Json::parse(line, nullptr, false);
+  if (!answer.is_object())
+    child.give_up(fmt::format("the worker process answered '{}' to '{}', which is no JSON object",
+                              excerpt(line), request.at("do").get<std::string>()));
+  const auto said = [&](const char* key) {
+    return answer.at(key).is_string() ? answer.at(key).get<std::string>() : answer.at(key).dump();
+  };
+  if (answer.contains("refusal") && request.at("do") != "hello")
+    throw WorkerRefused(one_line(said("refusal")));
+  if (!answer.contains("error")) return answer;
+  const std::string kind = said("error"), message = answer.contains("message") ? said("message") : kind;
+  if (kind == "bad_input") throw BadInput(message);
+  if (kind == "failure") throw MachineFailure(message);
+  child.give_up("the kernel raised " + one_line(message));
+}
+
+WorkerHello greet(ChildProcess& child, double seconds) {
+  try {
+    return read_hello(ask_worker(child, {{"do", "hello"}, {"protocol", kProtocolVersion}}, seconds));
+  } catch (const BadInput& e) {
+    throw MachineFailure(fmt::format("the answer to 'hello' of a worker process: {}", e.what()));
+  } catch (const WorkerLost& lost) {
+    throw MachineFailure(fmt::format("a worker process does not answer 'hello': {}", lost.what()));
+  }
+}
+
+}  // namespace moe::harness

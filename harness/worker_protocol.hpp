@@ -1,0 +1,61 @@
+// What do the program and a worker process say to each other? One JSON object a line, as adapters/README.md
+// describes it in full; the program's own workers and other people's kernels speak the same lines.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fixtures/problem/case.hpp"
+#include "fixtures/problem/kernel_info.hpp"
+#include "harness/child_process.hpp"
+#include "harness/record.hpp"
+
+namespace moe::harness {
+
+inline constexpr int kProtocolVersion = 1;
+
+/// One kernel of a worker, as its `hello` describes it. An empty list means: any.
+struct WorkerKernel {
+  std::string name;
+  std::vector<Op> ops;
+  std::vector<Contract> contracts;  // of grouped_gemm
+  std::vector<QuantKind> quants;
+  std::vector<std::string> outputs;  // of moe_layer; empty = all stages
+  bool deterministic = true;
+  std::optional<std::string> semantics;  // JSON text: a preset's name or an object; read by read_semantics
+  bool takes(const Problem&) const;
+};
+
+struct WorkerHello {
+  std::string name;
+  std::string refusal;  // why the worker can do nothing here; empty = it can
+  std::vector<WorkerKernel> kernels;
+  std::optional<DeviceFacts> device;
+  bool graph = false;  // takes mode "graph"
+  bool draws = false;  // makes generated weights itself, from the case
+};
+
+/// Reads the answer to `hello`; throws BadInput in one line that names the key.
+WorkerHello read_hello(const nlohmann::ordered_json& answer);
+/// "moeproof", or {"preset": "deepgemm", "promote_k": 64, ...} with members of Semantics by name. Throws
+/// BadInput.
+Semantics read_semantics(const nlohmann::ordered_json& declared, bool block);
+
+/// Everything a kernel needs to know about a case, as numbers and words.
+nlohmann::ordered_json problem_to_json(const Case& c);
+
+/// The kernel of the case or of this call refuses it, with a reason.
+struct WorkerRefused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Sends one request and reads the answer. Throws WorkerLost where the answer is no JSON object or says that
+/// the kernel failed (the child is ended), WorkerRefused where it refuses, and BadInput or MachineFailure
+/// where a worker of this program or a broken machine says so.
+nlohmann::ordered_json ask_worker(ChildProcess& child, const nlohmann::ordered_json& request, double seconds);
+
+/// Asks `hello`, and whether the versions fit; throws MachineFailure where they do not.
+WorkerHello greet(ChildProcess& child, double seconds);
+
+}  // namespace moe::harness

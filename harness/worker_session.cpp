@@ -1,0 +1,187 @@
+#include "harness/worker_session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/generate.hpp"
+#include "harness/due_outputs.hpp"
+#include "harness/json_codec.hpp"
+#include "harness/tensor_file.hpp"
+#include "harness/worker_protocol.hpp"
+#include "reference/operands.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool same_bytes(const Tensor& a, const Tensor& b) {
+  if (a.bytes() == 0) return true;
+  if (a.filled_groups.empty()) return std::memcmp(a.data(), b.data(), a.bytes()) == 0;
+  const std::size_t group = a.bytes() / a.filled_groups.size();
+  for (std::size_t g = 0; g < a.filled_groups.size(); ++g)
+    if (a.filled_groups[g] && std::memcmp(a.data() + g * group, b.data() + g * group, group) != 0)
+      return false;
+  return true;
+}
+
+Tensor tensor_of(const char* name, DType type, const std::vector<std::int64_t>& shape, const void* bytes) {
+  Tensor t(name, type, shape);
+  if (!t.empty()) std::memcpy(t.data(), bytes, t.bytes());
+  return t;
+}
+
+class WorkerSession : public device::Session {
+ public:
+  WorkerSession(std::shared_ptr<ChildProcess> child, Case resolved, WorkerManners manners)
+      : child_(std::move(child)), case_(std::move(resolved)), manners_(std::move(manners)) {}
+
+  void bind(const TensorSet& inputs) override;
+  device::RunResult run(device::RunMode mode) override;
+  Measurement time(const device::TimingPlan& plan) override;
+  Case resolved() const override { return case_; }
+
+ private:
+  TensorSet given_inputs() const;
+  void add_routing(TensorSet& set) const;
+  TensorSet like_outputs() const;
+  void own_file(const std::string& path, device::RunResult& result) const;
+  void prepared_file(const TensorFile& file, device::RunResult& result) const;
+  void clear_unowned_rows(TensorSet& outputs) const;
+  void report_changes(device::RunResult& result) const;
+
+  std::shared_ptr<ChildProcess> child_;
+  Case case_;
+  WorkerManners manners_;
+  TensorSet inputs_;
+  std::optional<TensorFile> shared_;  // the inputs as the worker sees them
+};
+
+/// The routing that the harness works out: a layer kernel may take it instead of the logits.
+void WorkerSession::add_routing(TensorSet& set) const {
+  const Routing routing = routing_of(case_.problem);
+  const std::vector<std::int64_t> shape{routing.tokens, routing.top_k};
+  set.add(tensor_of("topk_ids", DType::i32, shape, routing.ids.data()));
+  set.add(tensor_of("topk_weights", DType::f32, shape, routing.weights.data()));
+}
+
+/// All, or those that a worker of this program cannot make from the case alone.
+TensorSet WorkerSession::given_inputs() const {
+  TensorSet given;
+  for (const Tensor& t : inputs_.all())
+    if (!manners_.draws || !t.generated) given.add(t);
+  if (!manners_.draws && case_.problem.op == Op::moe_layer && !given.has("topk_ids")) add_routing(given);
+  return given;
+}
+
+void WorkerSession::bind(const TensorSet& inputs) {
+  inputs_ = inputs;
+  shared_.emplace(TensorFile::of(given_inputs()));
+  ask_worker(*child_, {{"do", "bind"}, {"inputs", shared_->path()}}, manners_.seconds);
+}
+
+TensorSet WorkerSession::like_outputs() const {
+  TensorSet like;
+  const auto& wanted = manners_.outputs;
+  for (const DueTensor& due : all_due_outputs(case_, inputs_))
+    if (case_.problem.op != Op::moe_layer ||
+        std::find(wanted.begin(), wanted.end(), due.name) != wanted.end())
+      like.add(Tensor(due.name, due.type, due.shape));
+  return like;
+}
+
+/// A file that the worker made: whatever is wrong with it is a finding.
+void WorkerSession::own_file(const std::string& path, device::RunResult& result) const {
+  try {
+    result.outputs = copy_of(read_tensor_file(path));
+  } catch (const BadInput& e) {
+    result.reports.push_back(fmt::format("the kernel's outputs cannot be read: {}", e.what()));
+  }
+}
+
+void WorkerSession::prepared_file(const TensorFile& file, device::RunResult& result) const {
+  result.outputs = copy_of(file.tensors());
+  if (std::string damage = file.damage(); !damage.empty()) result.reports.push_back(damage);
+}
+
+/// Rows that no group owns may hold anything: they are made equal, so that two runs can be compared.
+void WorkerSession::clear_unowned_rows(TensorSet& outputs) const {
+  Tensor* c = outputs.find("c");
+  if (case_.problem.op != Op::grouped_gemm || c == nullptr || c->shape().empty() ||
+      c->dim(int(c->shape().size()) - 1) == 0)
+    return;
+  const std::size_t row_bytes = std::size_t(c->shape().back()) * size_of(c->dtype());
+  std::vector<std::uint8_t> owned(c->bytes() / row_bytes, 0);
+  for (const reference::GemmRow& row : reference::contract_gemm(case_.problem, inputs_).rows)
+    if (std::size_t(row.out) < owned.size()) owned[std::size_t(row.out)] = 1;
+  for (std::size_t row = 0; row < owned.size(); ++row)
+    if (!owned[row]) std::memset(c->data() + row * row_bytes, 0, row_bytes);
+}
+
+void WorkerSession::report_changes(device::RunResult& result) const {
+  for (const Tensor& t : shared_->tensors().all()) {
+    const Tensor* before = inputs_.find(t.name());
+    if (before != nullptr && !same_bytes(*before, t))
+      result.reports.push_back(fmt::format("the kernel changed its input '{}'", t.name()));
+  }
+  if (std::string damage = shared_->damage(); !damage.empty()) result.reports.push_back(damage);
+}
+
+device::RunResult WorkerSession::run(device::RunMode mode) {
+  Json request{{"do", "run"}, {"mode", mode == device::RunMode::graph ? "graph" : "eager"}};
+  std::optional<TensorFile> prepared;
+  if (!manners_.draws) {
+    prepared.emplace(TensorFile::poisoned(like_outputs()));
+    request["outputs"] = prepared->path();
+  }
+  const Json answer = ask_worker(*child_, request, manners_.seconds);
+  device::RunResult result;
+  try {
+    if (answer.contains("reports")) result.reports = answer["reports"].get<std::vector<std::string>>();
+    if (answer.contains("outputs")) own_file(answer["outputs"].get<std::string>(), result);
+    result.counted = answer.contains("counts");
+    if (result.counted) result.counts = counts_from_json(answer["counts"]);
+  } catch (const nlohmann::json::exception& e) {
+    child_->give_up(fmt::format("the worker process answered 'run' with a wrong type: {}", answer.dump()));
+  }
+  if (prepared) {
+    if (!answer.contains("outputs")) prepared_file(*prepared, result);
+    clear_unowned_rows(result.outputs);
+    report_changes(result);
+  }
+  const bool only_out = result.outputs.all().size() <= 1;
+  if (prepared && case_.problem.op == Op::moe_layer && !only_out && !inputs_.has("topk_ids") &&
+      !result.outputs.has("topk_ids"))
+    add_routing(result.outputs);  // it used the routing it was given
+  return result;
+}
+
+Measurement WorkerSession::time(const device::TimingPlan& plan) {
+  const Json request{{"do", "time"},
+                     {"samples", plan.samples},
+                     {"cold", plan.cold},
+                     {"mode", plan.mode == device::RunMode::graph ? "graph" : "eager"},
+                     {"per_stage", plan.per_stage},
+                     {"time_limit_s", plan.time_limit_s}};
+  const Json answer = ask_worker(*child_, request, manners_.seconds + plan.time_limit_s);
+  if (!answer.contains("measurement") || answer["measurement"].is_null()) return {};
+  try {
+    return measurement_from_json(answer["measurement"]);
+  } catch (const BadInput& e) {
+    child_->give_up(fmt::format("the worker process answered 'time' with a wrong measurement: {}", e.what()));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<device::Session> make_worker_session(std::shared_ptr<ChildProcess> child, Case resolved,
+                                                     WorkerManners manners) {
+  return std::make_unique<WorkerSession>(std::move(child), std::move(resolved), std::move(manners));
+}
+
+}  // namespace moe::harness

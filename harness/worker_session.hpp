@@ -1,0 +1,25 @@
+// What is a case that is open in another process? A Session whose calls become lines to a worker and whose
+// tensors lie in shared memory. A kernel that writes in place finds poisoned outputs between guards; what it
+// did to guards and inputs is looked at after every run.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/executor.hpp"
+#include "harness/child_process.hpp"
+
+namespace moe::harness {
+
+/// What a session asks of its worker.
+struct WorkerManners {
+  double seconds = 300;              // patience with one answer
+  bool draws = false;                // the worker makes generated weights itself and gives files of its own
+  std::vector<std::string> outputs;  // of moe_layer: the tensors that the kernel gives
+};
+
+/// `child` has answered `open` for `resolved`.
+std::unique_ptr<device::Session> make_worker_session(std::shared_ptr<ChildProcess> child, Case resolved,
+                                                     WorkerManners manners);
+
+}  // namespace moe::harness
