@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""What can be known of harness/adapters/examples without torch, Triton or a card: the calls into vLLM and SGLang fit the published
+signatures, every planted fault still finds its place, every file compiles. Would catch a misspelt or outdated keyword, and a
+fault that plants nothing."""
+import ast
+import copy
+import importlib.util
+import json
+import pathlib
+import sys
+
+from support import Tests
+
+EXAMPLES = pathlib.Path(sys.argv[1]) / "harness/adapters/examples"
+ADAPTERS = {"vllm": "vllm_fused_experts.py", "sglang": "sglang_fused_experts.py"}
+
+
+def misfits(source, functions):
+    """What is wrong with the calls and imports in `source`, by one release's signatures."""
+    tree = ast.parse(source)
+    imports = {(node.module, alias.name) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    calls = {node.func.id: node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    for name, has in functions.items():
+        if (has["module"], name) not in imports:
+            yield f"{name} is not imported from {has['module']}"
+        if name not in calls:
+            yield f"{name} is not called"
+            continue
+        known = [p.rstrip("=") for p in has["parameters"]]
+        given = known[:len(calls[name].args)] + [k.arg for k in calls[name].keywords]
+        yield from (f"{name} has no parameter '{g}'" for g in given if g not in known)
+        yield from (f"{name} needs '{p}'" for p in has["parameters"] if not p.endswith("=") and p not in given)
+
+
+def check_signatures(tests):
+    releases = json.loads((EXAMPLES / "signatures.json").read_text())
+    for package, adapter in ADAPTERS.items():
+        source = (EXAMPLES / adapter).read_text()
+        mine = [r for r in releases if r["package"] == package]
+        tests.hold({r["swap_ab"] for r in mine} == {False, True}, f"{package}: no release before, or none after Swap-AB")
+        for release in mine:
+            wrong = list(misfits(source, release["functions"]))
+            tests.hold(not wrong, f"{adapter} against {package} {release['release']}", "; ".join(wrong))
+        changed = copy.deepcopy(mine[0]["functions"])
+        changed["fused_experts"]["parameters"].remove("w1")
+        changed["fused_experts"]["parameters"].append("new")
+        wrong = list(misfits(source, changed))
+        tests.hold(wrong == ["fused_experts has no parameter 'w1'", "fused_experts needs 'new'"], "a changed signature", wrong)
+
+
+def check_faults(tests):
+    spec = importlib.util.spec_from_file_location("kill_table", EXAMPLES / "faulty/kill_table.py")
+    table = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(table)
+    sound = table.planted(table.NONE)
+    tests.hold(len({f.name for f in table.FAULTS}) == len(table.FAULTS) >= 11, "ten faults and the sketch, each once")
+    for fault in table.FAULTS:
+        source = table.planted(fault)
+        tests.hold(source != sound, f"{fault.name} changes nothing")
+        compile(source, fault.name, "exec")
+
+
+def main():
+    sys.dont_write_bytecode = True
+    tests = Tests()
+    for path in sorted(EXAMPLES.rglob("*.py")):
+        compile(path.read_text(), str(path), "exec")
+    check_signatures(tests)
+    check_faults(tests)
+    tests.finish()
+
+
+main()
