@@ -175,8 +175,9 @@ TEST(BlindSpots, TheVictimIsNotTheCulprit) {
   victim.problem.seed = seeds::kEcho;
   const Verdict first = *run_problem(culprit.problem, {culprit.choice}, plan).front().verdict;
   const Verdict second = *run_problem(victim.problem, {victim.choice}, plan).front().verdict;
-  std::printf("  a kernel that crashes, then another\n    moeproof: %s: %s; then: %s\n",
-              std::string(name(first.correctness)).c_str(), first.reason.c_str(), second.reason.c_str());
+  std::printf("  a kernel that crashes, then another\n    moeproof: %s: %s; the next: %s by its own report\n",
+              std::string(name(first.correctness)).c_str(), first.reason.c_str(),
+              std::string(name(second.correctness)).c_str());
   EXPECT_EQ(first.correctness, Correctness::crashed);
   EXPECT_NE(first.replay.find(to_line(culprit)), std::string::npos);
   EXPECT_EQ(second.correctness,

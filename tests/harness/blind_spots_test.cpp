@@ -66,7 +66,7 @@ TEST(BlindSpots, DroppedLastTokenUnderAMean) {
 }
 
 constexpr const char* kSmallData =
-    "op=moe_layer tokens=32 hidden=512 inter=256 experts=8 top_k=2 scale=0.004 layout=swap_ab tile=8x128x128";
+    "op=moe_layer tokens=32 hidden=512 inter=256 experts=8 top_k=2 scale=0.002 layout=swap_ab tile=8x128x128";
 
 // An absolute tolerance above the data: a kernel that never ran and left zeros.
 TEST(BlindSpots, ZerosUnderAnAbsoluteToleranceLargerThanTheData) {
@@ -75,8 +75,8 @@ TEST(BlindSpots, ZerosUnderAnAbsoluteToleranceLargerThanTheData) {
       std::memset(out.at(stage).data(), 0, out.at(stage).bytes());
   });
   const Trial t = try_kernel(kSmallData, kernel);
-  expect_blind("all zero, outputs of size 0.004",
-               vllm_close(values(t.got.at("out")), values(t.due.at("out"))), t.verdict);
+  expect_blind("all zero, outputs below 0.035", vllm_close(values(t.got.at("out")), values(t.due.at("out"))),
+               t.verdict);
 }
 
 // The same with noise that has nothing to do with the layer (an unwritten buffer of an earlier layer).
@@ -199,7 +199,10 @@ TEST(BlindSpots, AnotherKernelAsReference) {
     lose_rows(inputs, out);
     return out;
   };
-  const Trial t = try_kernel(kLongGemm, kernel);
+  const Trial t = try_kernel(
+      "op=grouped_gemm contract=offsets tokens=47 hidden=2048 inter=128 experts=2 top_k=1 layout=swap_ab "
+      "tile=16x128x128",
+      kernel);
   TensorSet other;  // real sums: another kernel with other roundings
   other.add(reference::spec_grouped_gemm(t.c.problem, t.inputs, 2));
   lose_rows(t.inputs, other);

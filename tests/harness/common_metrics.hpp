@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -109,8 +110,9 @@ inline Values nan_to_num(Values v) {
 /// torch.testing.assert_close with a tolerance of one's own.
 inline Metric close(const Values& x, const Values& y, double atol, double rtol) {
   const double share = share_close(x, y, atol, rtol);
-  return {"assert_close(" + std::to_string(atol) + ", " + std::to_string(rtol) + ")", "all close", share,
-          share == 1};
+  char name[64];
+  std::snprintf(name, sizeof name, "assert_close(%g, %g)", atol, rtol);
+  return {name, "all close", share, share == 1};
 }
 
 }  // namespace moe::harness::metrics
