@@ -31,6 +31,14 @@ std::string list_of(const std::vector<WorkerKernel>& kernels) {
   return text;
 }
 
+/// A plain command takes the shell's place, so that its signals are its own; a shell stays where one is
+/// needed.
+std::string shell_text(const std::string& command) {
+  const bool plain = command.find_first_of(";&|<>()$`\n") == std::string::npos;
+  const bool assigns = command.substr(0, command.find(' ')).find('=') != std::string::npos;
+  return (plain && !assigns ? "exec " : "") + command;
+}
+
 KernelInfo info_of(const WorkerKernel& kernel) {
   KernelInfo info;
   info.name = kernel.name;
@@ -62,7 +70,8 @@ class ProcessExecutor : public device::Executor {
 
  private:
   void start() {
-    child_ = std::make_shared<ChildProcess>("/bin/sh", std::vector<std::string>{"-c", command_}, false);
+    child_ = std::make_shared<ChildProcess>("/bin/sh", std::vector<std::string>{"-c", shell_text(command_)},
+                                            false);
     hello_ = greet(*child_, seconds_);
   }
   const WorkerKernel* choose(const Case& c) const;

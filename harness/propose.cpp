@@ -13,11 +13,18 @@ namespace {
 using rc::Gen;
 namespace gen = rc::gen;
 
+/// An even draw whatever the size: RapidCheck's own inRange stays at its begin while the size is small, and
+/// the ranges here grow with the trial by themselves.
+template <class T>
+Gen<T> pick(T begin, T end) {
+  return gen::resize(rc::kNominalSize, gen::inRange<T>(begin, end));
+}
+
 /// Where kernels break: nothing, one row, one more or less than a tile, several tiles.
 Gen<std::int64_t> tokens(int size) {
   const std::int64_t most = 4 + size;
   return gen::map(gen::weightedOneOf<std::int64_t>(
-                      {{6, gen::inRange<std::int64_t>(1, most + 1)},
+                      {{6, pick<std::int64_t>(1, most + 1)},
                        {3, gen::map(gen::tuple(gen::element<std::int64_t>(8, 16, 32, 64, 128),
                                                gen::element<std::int64_t>(-1, 0, 1)),
                                     [](const auto& t) { return std::get<0>(t) + std::get<1>(t); })},
@@ -27,11 +34,11 @@ Gen<std::int64_t> tokens(int size) {
 
 /// A multiple of `unit` up to `units` of them.
 Gen<std::int64_t> multiple(std::int64_t unit, int units) {
-  return gen::map(gen::inRange(1, units + 1), [unit](int n) { return unit * n; });
+  return gen::map(pick(1, units + 1), [unit](int n) { return unit * n; });
 }
 
 Gen<LoadSpec> load() {
-  return gen::map(gen::tuple(gen::inRange(0, 5), gen::inRange(1, 10)), [](const std::tuple<int, int>& t) {
+  return gen::map(gen::tuple(pick(0, 5), pick(1, 10)), [](const std::tuple<int, int>& t) {
     const auto [kind, tenths] = t;
     LoadSpec spec;
     spec.kind = LoadKind(kind);
@@ -55,25 +62,25 @@ QuantScheme quant_of(const ProposalFrame& frame, int kind, bool power_of_two) {
 Gen<RouterSpec> router(const MoeShape& s) {
   return gen::exec([s] {
     RouterSpec r;
-    r.kind = RouterKind(*gen::inRange(0, int(RouterKind::topk_softmax) + 1));
+    r.kind = RouterKind(*pick(0, int(RouterKind::topk_softmax) + 1));
     if (r.kind == RouterKind::top1_sigmoid && s.top_k > 1) r.kind = RouterKind::softmax;
     const bool grouped = r.kind == RouterKind::softmax_grouped || r.kind == RouterKind::sigmoid_grouped;
     if (grouped && s.experts % 4 == 0) {
       r.groups = s.experts / 4;
       const int least = (s.top_k + 3) / 4;
-      r.topk_groups = *gen::inRange(std::min(least, r.groups), r.groups + 1);
+      r.topk_groups = *pick(std::min(least, r.groups), r.groups + 1);
     }
-    r.renormalise = *gen::inRange(0, 2) == 1;
+    r.renormalise = *pick(0, 2) == 1;
     r.scale = *gen::element(1.0, 2.5);
     return r;
   });
 }
 
 void choose_activation(MoeShape& s) {
-  s.activation = Activation(*gen::inRange(0, int(Activation::relu2) + 1));
+  s.activation = Activation(*pick(0, int(Activation::relu2) + 1));
   if (s.activation == Activation::silu_mul_clamped) s.limit = 7, s.alpha = 1.702, s.beta = 1;  // GPT-OSS
-  s.bias = *gen::inRange(0, 4) == 0;
-  s.weight_on_input = s.top_k == 1 && *gen::inRange(0, 2) == 0;
+  s.bias = *pick(0, 4) == 0;
+  s.weight_on_input = s.top_k == 1 && *pick(0, 2) == 0;
 }
 
 bool exists(const Problem& p) {
@@ -91,12 +98,12 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
     p.op = frame.op;
     p.contract = frame.contract;
     p.gemm = frame.gemm;
-    p.quant = quant_of(frame, *gen::inRange(0, 4), *gen::inRange(0, 4) == 0);
+    p.quant = quant_of(frame, *pick(0, 4), *pick(0, 4) == 0);
     MoeShape& s = p.shape;
-    s.experts = *gen::inRange(1, 4 + size / 4);
-    s.top_k = *gen::inRange(1, std::min(s.experts, 8) + 1);
-    s.ep = s.experts % 2 == 0 && *gen::inRange(0, 4) == 0 ? 2 : 1;
-    p.rank = s.ep == 2 ? *gen::inRange(0, 2) : 0;
+    s.experts = *pick(1, 4 + size / 4);
+    s.top_k = *pick(1, std::min(s.experts, 8) + 1);
+    s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
+    p.rank = s.ep == 2 ? *pick(0, 2) : 0;
     const std::int64_t unit = p.quant.block() ? 128 : 16;
     s.hidden = *multiple(unit, p.quant.block() ? 3 : 24);
     s.intermediate = *multiple(unit, p.quant.block() ? 3 : 24);
@@ -111,7 +118,7 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
                                                   {1, int(DataMode::impulse)}}));
     // A few nasty rows may all be zero, and such a trial proves nothing.
     if (p.data == DataMode::nasty && s.tokens < 8) p.data = DataMode::normal;
-    p.seed = *gen::inRange<std::uint64_t>(1, 1'000'000);
+    p.seed = *pick<std::uint64_t>(1, 1'000'000);
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
   });
@@ -121,11 +128,10 @@ Gen<Choice> choice(const ProposalFrame& frame, const Problem& p) {
   return gen::exec([frame, p] {
     Choice c;
     c.kernel = frame.kernel;
-    c.layout = Layout(*gen::inRange(0, 3));
+    c.layout = Layout(*pick(0, 3));
     static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
     const auto& legal = blocks[int(c.layout)];
-    if (*gen::inRange(0, 3) > 0)
-      c.tile = {.block_m = legal[*gen::inRange<std::size_t>(0, legal.size())], .block_n = 128};
+    if (*pick(0, 3) > 0) c.tile = {.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
     return c;
   });
 }

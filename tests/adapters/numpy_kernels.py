@@ -1,0 +1,275 @@
+"""Kernels in numpy, as an engineer would show theirs to moeproof: right ones of every op and contract, and wrong ones, each with
+the fault its name says. numpy_test.py knows what each should be told."""
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "harness/adapters"))
+from moeproof_executor import Refused, STAGES, bf16_to_f32, e4m3_to_f32, f32_to_bf16, f32_to_e4m3, kernel, serve  # noqa: E402
+
+ALL_QUANTS = ("block128", "token_channel", "tensor_dynamic", "tensor_static")
+
+
+def product(a, a_scale, w, w_scale, last_block=None):
+    """Rows of one expert: a [rows, K] and w [N, K] codes, scales of any scheme (whose shapes tell them apart)."""
+    a, w = e4m3_to_f32(a), e4m3_to_f32(w)
+    if np.ndim(w_scale) < 2:
+        return (a @ w.T) * np.reshape(a_scale, (-1, 1)) * w_scale
+    out = np.zeros((len(a), len(w)), np.float32)
+    for block in range(w_scale.shape[1])[:last_block]:
+        k = slice(block * 128, block * 128 + 128)
+        out += (a[:, k] @ w[:, k].T) * a_scale[:, block, None] * np.repeat(w_scale[:, block], 128)[:len(w)]
+    return out
+
+
+def scale_of(a_scale, rows):
+    """The scales of some rows; one scale for all stays one."""
+    return a_scale if np.shape(a_scale) == (1,) else a_scale[rows]
+
+
+# ---- right: grouped_gemm ----
+
+@kernel(op="grouped_gemm", contract="masked", quant=ALL_QUANTS)
+def masked(a, a_scale, w, w_scale, masked_m, out):
+    for e, n in enumerate(masked_m):
+        out[e, :n] = f32_to_bf16(product(a[e, :n], scale_of(a_scale, (e, slice(n))), w[e], w_scale[e]))
+
+
+@kernel(op="grouped_gemm", contract="contiguous", quant=ALL_QUANTS)
+def contiguous(a, a_scale, w, w_scale, m_indices, problem):
+    c = np.full((len(a), problem["n"]), np.float32(7))  # padding rows may hold anything
+    for e in range(len(w)):
+        rows = np.flatnonzero(m_indices == e)
+        c[rows] = product(a[rows], scale_of(a_scale, rows), w[e], w_scale[e])
+    return c
+
+
+@kernel(op="grouped_gemm", contract="offsets", quant=ALL_QUANTS, scale_layout="mn_major")
+def by_offsets(a, a_scale, w, w_scale, offsets, c):
+    by_row = a_scale.T if a_scale.ndim == 2 else a_scale
+    for e in range(len(w)):
+        rows = slice(offsets[e], offsets[e + 1])
+        c[rows] = f32_to_bf16(product(a[rows], scale_of(by_row, rows), w[e], w_scale[e]))
+
+
+@kernel(op="grouped_gemm", contract="routed", quant=ALL_QUANTS)
+def routed(a, a_scale, w, w_scale, sorted_token_ids, expert_ids, num_tokens_post_padded, c, problem):
+    size = problem["block_m"]
+    for block in range(num_tokens_post_padded[0] // size):
+        pairs = sorted_token_ids[block * size:block * size + size]
+        pairs = pairs[pairs < problem["pairs"]]
+        e, rows = expert_ids[block], pairs // problem["top_k"] if problem["gemm"] == 1 else pairs
+        c[pairs] = 0 if e < 0 else f32_to_bf16(product(a[rows], scale_of(a_scale, rows), w[e], w_scale[e]))
+
+
+@kernel(op="grouped_gemm", contract="masked", quant="block128")
+def with_bias(a, a_scale, w, w_scale, masked_m, out, w_bias=None):
+    for e, n in enumerate(masked_m):
+        out[e, :n] = f32_to_bf16(product(a[e, :n], a_scale[e, :n], w[e], w_scale[e]) + (0 if w_bias is None else w_bias[e]))
+
+
+# ---- right: the small ops and the layer ----
+
+def quantised(x, quant, static=None):
+    """Codes and scales of fp32 rows: scale = max(amax, 1e-10) / 448, code = x * (1 / scale)."""
+    width = 128 if quant == "block128" else x.shape[1]
+    blocks = x.reshape(x.shape[0], x.shape[1] // width, width)
+    amax = np.abs(blocks).max(axis=2, initial=0)
+    if quant == "tensor_dynamic":
+        amax = np.full_like(amax, amax.max(initial=0))
+    scale = np.maximum(amax, np.float32(1e-10)) / np.float32(448)
+    if quant == "tensor_static":
+        scale = np.full_like(scale, static[0])
+    codes = f32_to_e4m3(blocks * (np.float32(1) / scale)[:, :, None]).reshape(x.shape)
+    return codes, scale if quant == "block128" else scale[:, 0]
+
+
+@kernel(op="quantize", quant=("block128", "token_channel"), semantics="moeproof")
+def quantize(hidden, problem):
+    return quantised(bf16_to_f32(hidden), problem["quant"])
+
+
+def silu_mul(gate_up):
+    gate, up = np.split(gate_up, 2, axis=1)
+    with np.errstate(over="ignore"):
+        return (gate / (1 + np.exp(-gate))) * up
+
+
+@kernel(op="act_quant", quant=("block128", "token_channel"))
+def act_quant(gemm1, act_codes, act_scale, problem):
+    act_codes[...], act_scale[...] = quantised(silu_mul(bf16_to_f32(gemm1)), problem["quant"])
+
+
+def combined(rows, ids, weights):
+    tokens, top_k = ids.shape
+    pairs = np.where((ids >= 0)[:, :, None], rows.reshape(tokens, top_k, rows.shape[1]), 0)
+    return (pairs * weights[:, :, None]).sum(axis=1, dtype=np.float32)
+
+
+@kernel(op="combine")
+def combine(gemm2, topk_ids, topk_weights):
+    return combined(bf16_to_f32(gemm2), topk_ids, topk_weights)
+
+
+@kernel(op="topk", routers="softmax")
+def topk(router_logits, problem):
+    k = problem["top_k"]
+    ids = np.argsort(-router_logits, axis=1, kind="stable")[:, :k].astype(np.int32)
+    e = np.exp(router_logits - router_logits.max(axis=1, keepdims=True, initial=-np.inf))
+    p = e / e.sum(axis=1, keepdims=True)
+    weights = np.take_along_axis(p, ids, axis=1)
+    if problem["router"]["renormalise"]:
+        weights = weights / weights.sum(axis=1, keepdims=True)
+    return ids, (weights * np.float32(problem["router"]["scale"])).astype(np.float32)
+
+
+def stages(hidden, ids, weights, w13, w13_scale, w2, w2_scale, swap_gate=False):
+    """The block128 layer on one rank; every stage by name."""
+    top_k = ids.shape[1]
+    s = {}
+    s["x_codes"], s["x_scale"] = quantised(bf16_to_f32(hidden), "block128")
+    pair_expert, token = ids.reshape(-1), np.arange(ids.size) // top_k
+    gemm1 = np.zeros((ids.size, w13.shape[1]), np.float32)
+    gemm2 = np.zeros((ids.size, w2.shape[1]), np.float32)
+    for e in range(len(w13)):
+        rows = np.flatnonzero(pair_expert == e)
+        gemm1[rows] = product(s["x_codes"][token[rows]], s["x_scale"][token[rows]], w13[e], w13_scale[e])
+    s["gemm1"] = f32_to_bf16(gemm1)
+    gate_up = bf16_to_f32(s["gemm1"])
+    if swap_gate:
+        gate_up = np.roll(gate_up, gate_up.shape[1] // 2, axis=1)
+    s["act_codes"], s["act_scale"] = quantised(silu_mul(gate_up), "block128")
+    for e in range(len(w13)):
+        rows = np.flatnonzero(pair_expert == e)
+        gemm2[rows] = product(s["act_codes"][rows], s["act_scale"][rows], w2[e], w2_scale[e])
+    s["gemm2"] = f32_to_bf16(gemm2)
+    s["out"] = combined(bf16_to_f32(s["gemm2"]), ids, weights)
+    return s
+
+
+@kernel(op="moe_layer", quant="block128")
+def layer(hidden_states, topk_ids, topk_weights, w1, w1_scale, w2, w2_scale):
+    return stages(hidden_states, topk_ids, topk_weights, w1, w1_scale, w2, w2_scale)["out"]
+
+
+@kernel(op="moe_layer", quant="block128", outputs=STAGES[2:])
+def layer_stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    return stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale)
+
+
+# ---- wrong ----
+
+@kernel(op="moe_layer", quant="block128")
+def swapped_gate(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    return stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale, swap_gate=True)["out"]
+
+
+@kernel(op="moe_layer", quant="block128")
+def unweighted(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    return stages(hidden, topk_ids, np.ones_like(topk_weights), w13, w13_scale, w2, w2_scale)["out"]
+
+
+def wrong(function):
+    """A masked grouped GEMM with a fault, under the name of its function."""
+    return kernel(op="grouped_gemm", contract="masked", quant="block128")(function)
+
+
+@wrong
+def expert_order(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, np.roll(w, 1, axis=0), w_scale, masked_m, out)
+
+
+@wrong
+def transposed_scale(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, w, w_scale.swapaxes(1, 2), masked_m, out)
+
+
+@wrong
+def dropped_token(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, w, w_scale, np.maximum(masked_m - 1, 0), out)
+
+
+@wrong
+def missing_tail(a, a_scale, w, w_scale, masked_m, out):
+    for e, n in enumerate(masked_m):
+        out[e, :n] = f32_to_bf16(product(a[e, :n], a_scale[e, :n], w[e], w_scale[e], last_block=-1))
+
+
+@wrong
+def crashes(a):
+    print("about to read beyond", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@wrong
+def hangs(a):
+    time.sleep(1000)
+
+
+@wrong
+def raises(a):
+    raise ValueError("no tile for this shape")
+
+
+@wrong
+def asks_for_more(a, a_scale, workspace):
+    pass
+
+
+@wrong
+def prints(a, a_scale, w, w_scale, masked_m, out):
+    print("loading weights ...")
+    os.write(1, b"more of it\n")
+    masked(a, a_scale, w, w_scale, masked_m, out)
+
+
+@wrong
+def another_type(a, w):
+    return np.zeros(a.shape[:-1] + (w.shape[1],), np.float16)
+
+
+@wrong
+def another_size(a, w):
+    return np.zeros(a.shape[:-1] + (w.shape[1] - 1,), np.float32)
+
+
+@wrong
+def out_of_bounds(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, w, w_scale, masked_m, out)
+    np.lib.stride_tricks.as_strided(out.reshape(-1), (out.size + 1,), (2,))[out.size] = 0x3F80
+
+
+@wrong
+def changes_input(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, w, w_scale, masked_m, out)
+    w[int(np.argmax(masked_m)), 0, 0] ^= 0x80
+
+
+runs = 0
+
+
+def one_of_two(a, a_scale, w, w_scale, masked_m, out):
+    """Every other run is 2^-14 off: within every bound, and yet another answer."""
+    global runs
+    runs += 1
+    for e, n in enumerate(masked_m):
+        right = product(a[e, :n], a_scale[e, :n], w[e], w_scale[e])
+        out[e, :n] = f32_to_bf16(right * np.float32(1 + (runs % 2) * 2.0**-14))
+
+
+kernel(op="grouped_gemm", contract="masked", quant="block128", name="random")(one_of_two)
+kernel(op="grouped_gemm", contract="masked", quant="block128", name="random_declared", deterministic=False)(one_of_two)
+kernel(op="grouped_gemm", contract="masked", quant="block128", name="boasts", semantics="moeproof")(masked)
+
+
+@wrong
+def refuses(a, masked_m):
+    raise Refused("at most 2 rows an expert")
+
+
+if __name__ == "__main__":
+    serve()

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Kernels in numpy through harness/adapters/moeproof_executor.py against the built program: right ones of every op and contract
+pass, each fault of the wrong ones gets its verdict, and one line that replays it. Would catch an adapter that hands out wrong
+tensors, a fault that the process executor lets pass, and a harness that fails what is right."""
+import pathlib
+import shlex
+import subprocess
+import sys
+
+from support import SIZES, Outcome, Tests
+
+PROGRAM = sys.argv[1]
+KERNELS = f"{sys.executable} {pathlib.Path(__file__).resolve().parent / 'numpy_kernels.py'}"
+GEMM = SIZES + ["--op", "grouped_gemm"]
+MASKED = GEMM + ["--contract", "masked", "--tokens", "9"]
+
+RIGHT = [
+    GEMM + ["--contract", "masked", "--tokens", "0,1,9", "--gemm", "2"],
+    GEMM + ["--contract", "masked", "--tokens", "9", "--quant", "block128:row", "--data", "nasty"],
+    GEMM + ["--contract", "masked", "--tokens", "9", "--quant", "token_channel"],
+    GEMM + ["--contract", "contiguous", "--tokens", "0,9", "--load", "hot:0.9"],
+    GEMM + ["--contract", "contiguous", "--tokens", "9", "--quant", "tensor_static", "--data", "exact"],
+    GEMM + ["--contract", "offsets", "--tokens", "0,9", "--data", "coded"],
+    GEMM + ["--contract", "offsets", "--tokens", "9", "--quant", "block128:row"],
+    GEMM + ["--contract", "routed", "--tokens", "0,9"],
+    GEMM + ["--contract", "routed", "--tokens", "9", "--gemm", "2", "--ep", "2", "--rank", "1", "--quant", "token_channel"],
+    SIZES + ["--op", "quantize", "--tokens", "0,9"],
+    SIZES + ["--op", "act_quant", "--tokens", "9", "--quant", "token_channel"],
+    SIZES + ["--op", "topk", "--tokens", "0,9"],
+    SIZES + ["--op", "combine", "--tokens", "0,9"],
+    SIZES + ["--tokens", "0,9", "--load", "zipf:1.2"],
+    SIZES + ["--tokens", "9", "--kernel", "layer_stages"],
+]
+
+WRONG = [  # kernel, verdict, words of the reason
+    ("expert_order", "failed", "of c are wrong"),
+    ("transposed_scale", "failed", "of c are wrong"),
+    ("dropped_token", "failed", "nan, due"),
+    ("missing_tail", "failed", "of c are wrong"),
+    ("crashes", "crashed", "ended by signal 11 (Segmentation fault); it wrote: about to read beyond"),
+    ("raises", "crashed", "the kernel raised ValueError: no tile for this shape"),
+    ("asks_for_more", "crashed", "asks for 'workspace'"),
+    ("prints", "passed", ""),
+    ("another_type", "failed", "f16"),
+    ("another_size", "failed", "255 columns where 256 are due"),
+    ("out_of_bounds", "failed", "out of bounds: 2 bytes behind the end of 'c'"),
+    ("changes_input", "failed", "changed its input 'w'"),
+    ("random", "failed", "two runs gave different bytes"),
+    ("random_declared", "passed", ""),
+    ("boasts", "failed", "of c are wrong"),
+    ("refuses", "refused", "at most 2 rows an expert"),
+]
+
+
+def main():
+    t = Tests()
+    for words in RIGHT:
+        outcome = Outcome(PROGRAM, KERNELS, words)
+        t.hold(outcome.cases and all(c["verdict"]["correctness"] == "passed" for c in outcome.cases), " ".join(words), outcome)
+    bits = Outcome(PROGRAM, KERNELS, SIZES + ["--op", "quantize", "--tokens", "9"])
+    t.hold(bits.verdict.get("judged_by") == "bits", "a kernel that declares its roundings is judged to the bit", bits)
+    for kernel, word, reason in WRONG:
+        t.expect(Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", kernel]), word, reason, kernel)
+    for kernel in ("swapped_gate", "unweighted"):
+        t.expect(Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", kernel]), "failed", "of out are wrong", kernel)
+    hung = Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", "hangs", "--case-timeout", "2s"])
+    t.expect(hung, "timed_out", "no answer within 2 s", "hangs")
+    ep = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--ep", "2"])
+    t.expect(ep, "refused", "one rank of ep=2", "what a kernel does not declare is refused")
+    # Random cases, shrunk; the line that a failure prints fails again in a shell.
+    ok = Outcome(PROGRAM, KERNELS, "--trials 12 --op grouped_gemm --contract routed --allow mistrusted".split())
+    words = {c["verdict"]["correctness"] for c in ok.cases}
+    t.hold(ok.status == 0 and "passed" in words, "random cases of a right kernel", ok)
+    bad = Outcome(PROGRAM, KERNELS,
+                  "--trials 2 --op grouped_gemm --contract masked --quant block128 --kernel missing_tail --allow mistrusted".split())
+    failed = [line.split(": ", 1)[1] for line in bad.err.splitlines() if line.startswith("failed: ")]
+    t.hold(bad.status == 1 and failed, "random cases of a wrong kernel", bad)
+    if failed:
+        line = failed[0].replace("moeproof", shlex.quote(PROGRAM), 1)
+        again = subprocess.run(line, shell=True, capture_output=True, text=True)
+        t.hold(again.returncode == 1 and "failed" in again.stdout, "its replay line fails again", again)
+    t.finish()
+
+
+main()
