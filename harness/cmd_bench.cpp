@@ -14,7 +14,8 @@ void skip_untimed(Report& report, const std::string& executor) {
     if (!untimed) continue;
     r.measurement.reset();
     r.verdict->correctness = Correctness::skipped;
-    r.verdict->reason = "executor " + executor + " cannot time; only cuda can";
+    r.verdict->reason =
+        "executor " + executor + " gave no times; cuda does, and a process whose kernel runs on a card";
   }
 }
 

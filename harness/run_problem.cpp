@@ -45,7 +45,9 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   if (!result.reports.empty()) {
     v.correctness = Correctness::failed;
     v.reason = result.reports.front() + (v.reason.empty() ? "" : "; " + v.reason);
-    if (v.fault_class.empty()) v.fault_class = "a protocol fault";
+    const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
+    if (v.fault_class.empty())
+      v.fault_class = foreign ? "a write to memory that is not the kernel's" : "a protocol fault";
   }
   return v;
 }
@@ -86,8 +88,14 @@ void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& 
   plan.before_launch(replay_line(record.trial, plan));
   opened.session->bind(inputs);
   record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, record);
-  if (plan.timing && record.verdict->correctness == Correctness::passed)
-    record.measurement = opened.session->time(*plan.timing);
+  if (!plan.timing || record.verdict->correctness != Correctness::passed) return;
+  record.measurement = opened.session->time(*plan.timing);
+  if (record.measurement->seconds.empty()) return;
+  // Many launches in a row may break what one left whole (a counter, a workspace, a carve-out of L2).
+  Verdict after = judge_run(record.trial, inputs, opened.session->run(device::RunMode::eager), plan);
+  if (after.correctness == Correctness::passed) return;
+  after.reason = "after the timing: " + after.reason;
+  record.verdict = std::move(after);
 }
 
 /// Blocks of the routed contract are as long as the tile has tokens: such inputs are made anew for each

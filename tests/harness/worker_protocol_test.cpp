@@ -1,0 +1,120 @@
+// The parts of the worker protocol that a child cannot show: words of declarations, any answer at all, sparse
+// files.
+#include "harness/worker_protocol.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "fixtures/problem/errors.hpp"
+#include "harness/tensor_file.hpp"
+
+namespace moe::harness {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Semantics& s) {
+  std::ostringstream out;
+  out << s;
+  return out.str();
+}
+
+// Would catch a table of words in another order than its enumerators: a kernel would be held to bits it never
+// claimed.
+TEST(WorkerProtocol, EveryWordOfSemanticsMeansItself) {
+  for (const char* word :
+       {"product_fma", "act_weight_fma", "weight_act_fma", "act_weight_mul_add", "product_mul_add"})
+    EXPECT_NE(text_of(read_semantics({{"scale_order", word}}, true)).find(word), std::string::npos) << word;
+  for (const char* word : {"divide", "multiply_inverse", "multiply_ratio"})
+    EXPECT_NE(text_of(read_semantics({{"quant_formula", word}}, true)).find(std::string("quantise ") + word),
+              std::string::npos)
+        << word;
+  for (const char* word : {"combine", "gemm2", "input"})
+    EXPECT_NE(text_of(read_semantics({{"weight_place", word}}, true)).find(std::string("weight in ") + word),
+              std::string::npos)
+        << word;
+  EXPECT_EQ(read_semantics({{"accumulator", "hmma"}}, true).accumulator, Accumulator::hmma);
+  EXPECT_EQ(read_semantics({{"hmma_order", "interleaved4"}}, true).hmma_order, HmmaOrder::interleaved4);
+  EXPECT_EQ(read_semantics({{"scale_formula", "reciprocal"}}, true).scale_formula, ScaleFormula::reciprocal);
+  EXPECT_EQ(read_semantics({{"gate_rounding", "bf16"}}, true).gate_rounding, GateRounding::bf16);
+  EXPECT_EQ(read_semantics({{"product_rounding", "bf16"}}, true).product_rounding, ProductRounding::bf16);
+  EXPECT_EQ(read_semantics({{"promote_k", 64}}, true).promote_k, 64);
+  EXPECT_EQ(read_semantics("vllm-triton", true), semantics_preset("vllm-triton", true));
+  EXPECT_EQ(read_semantics({{"preset", "cutlass"}}, false), semantics_preset("cutlass", false));
+}
+
+// A misspelt declaration must not quietly leave the default.
+TEST(WorkerProtocol, AWrongDeclarationIsSaid) {
+  EXPECT_THROW(read_semantics({{"promotek", 64}}, true), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 33}}, true), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", "128"}}, true), BadInput);
+  EXPECT_THROW(read_semantics({{"accumulator", "fma"}}, true), BadInput);
+  EXPECT_THROW(read_semantics(7, true), BadInput);
+  EXPECT_THROW(read_semantics("no-such-preset", true), BadInput);
+}
+
+// Whatever a child greets with is read or refused in one line; nothing else is thrown.
+RC_GTEST_PROP(WorkerProtocol, AnyGreetingIsReadOrRefused, ()) {
+  const std::string greeting =
+      R"({"protocol":1,"name":"n","graph":true,"device":{"name":"d","sms":1},"kernels":[{"name":"k","ops":["topk"],)"
+      R"("contracts":["masked"],"quants":["block128"],"outputs":["out"],"deterministic":true,"semantics":"deepgemm"}]})";
+  std::string text = greeting;
+  const std::vector<std::string> pieces{"null", "7", "[]", "{}", "\"x\"", "true", "1e99", "-1"};
+  for (int i = *rc::gen::inRange(1, 4); i > 0; --i) {
+    const auto colon = text.find(':', *rc::gen::inRange<std::size_t>(0, text.size()));
+    if (colon == std::string::npos) continue;
+    const auto end = text.find_first_of(",}]", colon);
+    text.replace(colon + 1, end - colon - 1, *rc::gen::elementOf(pieces));
+  }
+  const Json answer = Json::parse(text, nullptr, false);
+  if (answer.is_discarded()) return;  // ask_worker stands in front of it
+  try {
+    read_hello(answer);
+  } catch (const BadInput& e) {
+    RC_ASSERT(std::string(e.what()).find('\n') == std::string::npos);
+  }
+}
+
+TensorSet one_tensor(std::int64_t groups, std::int64_t bytes) {
+  TensorSet set;
+  set.add(Tensor("w", DType::e4m3, {groups, bytes}));
+  return set;
+}
+
+// A weight tensor of hundreds of experts costs only those that have rows.
+TEST(TensorFile, GroupsThatWereNeverFilledStayHoles) {
+  TensorSet set = one_tensor(64, 1 << 20);
+  set.at("w").filled_groups.assign(64, 0);
+  set.at("w").filled_groups[5] = 1;
+  set.at("w").as<std::uint8_t>()[5 << 20] = 42;
+  const TensorFile file = TensorFile::of(set);
+  struct stat info {};
+  ASSERT_EQ(::stat(file.path().c_str(), &info), 0);
+  EXPECT_GT(info.st_size, 64 << 20);
+  EXPECT_LT(info.st_blocks * 512, 4 << 20);
+  const TensorSet read = read_tensor_file(file.path());
+  EXPECT_EQ(read.at("w").filled_groups, set.at("w").filled_groups);
+  EXPECT_EQ(read.at("w").as<std::uint8_t>()[5 << 20], 42);
+}
+
+// The guard between two tensors belongs to both: the nearer one is named.
+TEST(TensorFile, AWriteBesideATensorNamesIt) {
+  TensorSet set = one_tensor(1, 100);
+  set.add(Tensor("c", DType::bf16, {3}));
+  for (const auto& [name, offset, words] : {std::tuple{"w", 100, "1 bytes behind the end of 'w'"},
+                                            {"w", -1, "1 bytes in front of 'w'"},
+                                            {"c", -3, "3 bytes in front of 'c'"},
+                                            {"c", 6, "1 bytes behind the end of 'c'"}}) {
+    const TensorFile file = TensorFile::poisoned(set);
+    EXPECT_EQ(file.damage(), "");
+    const_cast<std::byte*>(file.tensors().at(name).data())[offset] = std::byte{0};
+    EXPECT_NE(file.damage().find(words), std::string::npos) << file.damage();
+  }
+}
+
+}  // namespace
+}  // namespace moe::harness
