@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,23 +46,28 @@ Descriptor moved_up(int fd) {
   return Descriptor(checked(::fcntl(fd, F_DUPFD_CLOEXEC, 16), "fcntl"));
 }
 
-/// A group of its own, so that its own children end with it.
+/// What happens between vfork and exec: system calls only, since the memory is the parent's.
+[[noreturn]] void become(char* const* argv, const int (&standard)[3], pid_t parent, volatile int& error) {
+  ::setpgid(0, 0);                     // a group of its own, so that its own children end with it
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive its program, hung as it may be
+  for (int fd = 0; fd < 3; ++fd) ::dup2(standard[fd], fd);
+  if (::getppid() == parent) ::execve(argv[0], argv, environ);
+  error = errno;
+  ::_exit(127);
+}
+
 pid_t spawn(const std::string& program, const std::vector<std::string>& words, const int (&standard)[3]) {
-  posix_spawn_file_actions_t actions;
-  posix_spawnattr_t attributes;
-  ::posix_spawn_file_actions_init(&actions);
-  for (int fd = 0; fd < 3; ++fd) ::posix_spawn_file_actions_adddup2(&actions, standard[fd], fd);
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, program.c_str(), &actions, &attributes, argv.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0)
-    throw MachineFailure(fmt::format("cannot start a worker: {}: {}", program, std::strerror(error)));
+  const pid_t parent = ::getpid();
+  volatile int error = 0;
+  const pid_t pid = ::vfork();
+  if (pid == 0) become(argv.data(), standard, parent, error);
+  if (pid > 0 && error != 0) ::waitpid(pid, nullptr, 0);
+  if (pid < 0 || error != 0)
+    throw MachineFailure(
+        fmt::format("cannot start a worker: {}: {}", program, std::strerror(pid < 0 ? errno : error)));
   return pid;
 }
 

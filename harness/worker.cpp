@@ -1,6 +1,5 @@
 #include "harness/worker.hpp"
 
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -149,7 +148,6 @@ Json guarded_answer(Server& server, const std::string& line) {
 }  // namespace
 
 int serve_worker(device::Executor& executor) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a worker does not outlive its program
   const int answers = ::dup(STDOUT_FILENO);
   ::dup2(STDERR_FILENO, STDOUT_FILENO);  // what a kernel prints is no answer
   std::signal(SIGPIPE, SIG_IGN);

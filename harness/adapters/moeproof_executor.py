@@ -24,12 +24,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import unittest
 
 import numpy as np
 
-PROTOCOL = 1
 STAGES = ("topk_ids", "topk_weights", "x_codes", "x_scale", "gemm1", "act_codes", "act_scale", "gemm2", "out")
 OUTPUTS = {"topk": STAGES[0:2], "quantize": STAGES[2:4], "act_quant": STAGES[5:7], "combine": ("out",), "grouped_gemm": ("c",),
            "moe_layer": ("out",), "align": ("sorted_token_ids", "expert_ids", "num_tokens_post_padded")}
@@ -40,7 +40,6 @@ NUMPY_TYPES = {"F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1", "U8": "u1", "B
                "I16": "<i2", "F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
 TORCH_TYPES = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U8": "uint8", "BF16": "bfloat16", "F16": "float16",
                "F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
-GUARD = "guard."
 
 
 class Refused(Exception):
@@ -95,7 +94,7 @@ def read_tensors(path):
     filled = {name[len("filled."):]: bits for name, bits in header.pop("__metadata__", {}).items()}
     tensors, types = {}, {}
     for name, entry in header.items():
-        if not name.startswith(GUARD):
+        if not name.startswith("guard."):
             place = 8 + length + entry["data_offsets"][0]
             tensors[name] = np.ndarray(entry["shape"], NUMPY_TYPES[entry["dtype"]], memory, place)
             types[name] = entry["dtype"]
@@ -271,7 +270,7 @@ class Call:
 
 
 def hello(kernels):
-    answer = {"protocol": PROTOCOL, "name": pathlib.Path(sys.argv[0]).name, "kernels": [k.hello() for k in kernels],
+    answer = {"protocol": 1, "name": pathlib.Path(sys.argv[0]).name, "kernels": [k.hello() for k in kernels],
               "graph": all(k.graph for k in kernels)}
     if any(k.on != "numpy" for k in kernels):
         torch = importlib.util.find_spec("torch")
@@ -421,14 +420,10 @@ class TorchCall(Call):
         for run in range(runs):
             self.inputs = {**given, **sets[run % len(sets)]}
             calls.append(self.arguments(self.outputs))
-        self.inputs = given
-
-        def all_runs():
-            for arguments in calls:
-                self.kernel.function(**arguments)
-
+        self.inputs, all_runs = given, lambda: [self.kernel.function(**arguments) for arguments in calls]
         graph, event, seconds = self.kernel.graph and plan["mode"] == "graph", self.torch.cuda.Event, []
         launch = self.capture(all_runs)[0].replay if graph else all_runs
+        over = time.monotonic() + plan["time_limit_s"]
         for sample in range(WARM_UP + plan["samples"]):
             begin, end = event(enable_timing=True), event(enable_timing=True)
             begin.record()
@@ -437,6 +432,8 @@ class TorchCall(Call):
             end.synchronize()
             if sample >= WARM_UP:
                 seconds.append(begin.elapsed_time(end) / 1000 / runs)
+            if len(seconds) >= 3 and time.monotonic() > over:
+                break
         device = self.device()["device"]
         return {"seconds": seconds, "cold": plan["cold"], "graph": graph, "device": device["name"], "driver": device["driver"]}
 

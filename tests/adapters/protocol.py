@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 from support import SIZES, Outcome, Tests
 
@@ -43,8 +44,27 @@ FAULTS = [  # fault, verdict, words of the reason
 ]
 
 
+def orphans(t):
+    """A hung child ends with the program that started it, however that ends."""
+    program = subprocess.Popen([PROGRAM, "check", "--executor", f"process:{sys.executable} {CHILD} hang", *TOPK[:-2]],
+                               stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    program.stderr.readline()  # "running: ..."
+    listed = pathlib.Path(f"/proc/{program.pid}/task/{program.pid}/children")
+    children = listed.read_text().split() if listed.exists() else ["the kernel does not list them"]
+    t.hold(len(children) == 1, "one child runs", children)
+    program.kill()
+    program.wait()
+    alive = lambda pid: pathlib.Path(f"/proc/{pid}/stat").exists() and " Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
+    for _ in range(100):
+        if not any(alive(pid) for pid in children):
+            return
+        time.sleep(0.05)
+    t.hold(False, "a hung child outlives its program", children)
+
+
 def main():
     t = Tests()
+    orphans(t)
     for fault, word, reason in FAULTS:
         t.expect(child(fault), word, reason, fault)
     hung = child("hang", TOPK[:-1] + ["1s"])
