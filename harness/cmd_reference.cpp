@@ -9,7 +9,10 @@
 #include "harness/cli.hpp"
 #include "harness/executors.hpp"
 #include "harness/expand.hpp"
+#include "harness/host_memory.hpp"
+#include "harness/memory_need.hpp"
 #include "harness/reference_executor.hpp"
+#include "sim/predict.hpp"
 
 namespace moe::harness {
 namespace {
@@ -35,6 +38,9 @@ int cmd_reference(const Options& o, const Streams& s) {
   if (works.size() != 1) throw BadInput("reference computes one problem: give one --tokens and one --load");
   const Case c{works[0].problem, works[0].choices.back()};
   const Routing routing = routing_of(c.problem);
+  const std::string no_room = memory_refusal(c.problem, sim::local_load(c.problem, routing), {"reference"},
+                                             {available_host_memory()});
+  if (!no_room.empty()) throw BadInput(no_room);
   const TensorSet inputs = make_inputs(c.problem, c.choice, routing);
   device::Opened opened = make_reference_executor(host_threads())->open(c);
   if (opened.session == nullptr) throw BadInput(opened.refusal);

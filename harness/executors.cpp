@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "device/cuda/cuda_executor.hpp"
+#include "device/cuda/nvml.hpp"
 #include "device/cuda/probe.hpp"
 #include "device/emulator/emulated_executor.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -50,8 +51,11 @@ std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
 
 namespace {
 
-/// Why the cuda executor cannot run here; empty = it can. Fills the card's facts.
-std::string cuda_obstacle(std::optional<DeviceFacts>& device) {
+/// What a worker's context and code take of the card before the first tensor.
+constexpr double kContextBytes = 1e9;
+
+/// Why the cuda executor cannot run here; empty = it can. Fills what is known of the card.
+std::string cuda_obstacle(ExecutorChoice& chosen) {
   if (!device::cuda_was_built())
     return "this build has no CUDA kernels: ci/setup installs a CUDA compiler, then configure and build "
            "again";
@@ -61,7 +65,10 @@ std::string cuda_obstacle(std::optional<DeviceFacts>& device) {
   if (gpu.major != 9 || gpu.minor != 0)
     return fmt::format("GPU 0 is {} (sm_{}{}); these kernels need sm_90", gpu.name, gpu.major, gpu.minor);
   const int version = probe.driver_version;
-  device = DeviceFacts{gpu.name, fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), gpu.sms};
+  chosen.device =
+      DeviceFacts{gpu.name, fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), gpu.sms};
+  chosen.card_bytes =
+      device::ManagedCard(gpu.bus_id).free_bytes().value_or(double(gpu.memory_bytes)) - kContextBytes;
   return "";
 }
 
@@ -75,7 +82,7 @@ ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double ca
     return {std::move(foreign.executor), foreign.why_not, foreign.device, foreign.graph};
   }
   chosen.graph = plan.name == "cuda";
-  if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen.device);
+  if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen);
   if (!chosen.why_not.empty()) return chosen;
   try {
     chosen.executor = make_executor(plan);

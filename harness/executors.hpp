@@ -1,6 +1,7 @@
 // Which executor answers, and is it there? Built from the options; cuda is always isolated in a worker
 // process, process:CMD is one.
 #pragma once
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,8 @@ struct ExecutorChoice {
   std::string why_not;                         // one line: what is missing and how to get it
   std::optional<DeviceFacts> device;
   bool graph = false;  // its kernels can run as a captured graph
+  double card_bytes =
+      std::numeric_limits<double>::infinity();  // free on the card; infinity = no card, or not known
 };
 
 /// The executor of the plan; cuda always in a worker process, others with `isolate`. `case_time_s` is the

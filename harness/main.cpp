@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "harness/cli.hpp"
+#include "harness/interrupt.hpp"
 
 /// A standard stream that the caller closed must stay an error: a file or a pipe opened later would get its
 /// number.
@@ -17,6 +18,7 @@ void hold_standard_streams() {
 int main(int argc, char** argv) {
   hold_standard_streams();
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
+  moe::harness::end_cleanly_on_signals();
   const moe::harness::Streams streams{std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0,
                                       ::isatty(STDERR_FILENO) != 0};
   return moe::harness::run_command_line({argv + 1, argv + argc}, streams);

@@ -27,6 +27,7 @@ std::string row(const CaseRecord& r) {
   f.push_back(r.prediction ? fmt::format("{}", r.prediction->seconds) : "");
   f.push_back(timed ? fmt::format("{}", r.measurement->median()) : "");
   f.push_back(timed ? fmt::format("{}", r.measurement->spread()) : "");
+  f.push_back(timed && r.measurement->sm_clock_hz > 0 ? fmt::format("{}", r.measurement->sm_clock_hz) : "");
   f.push_back(r.prediction ? std::string(name(r.prediction->limit)) : "");
   f.push_back(r.prediction ? fmt::format("{}", r.prediction->tensor_active) : "");
   f.push_back(r.prediction ? fmt::format("{}", r.prediction->useful_flop) : "");
@@ -45,7 +46,8 @@ std::string row(const CaseRecord& r) {
 
 std::string csv_report(const Report& report) {
   std::string out =
-      "op,model,tokens,load,quant,layout,tile,predicted_s,measured_s,spread,limit,tensor_active,useful_flop,"
+      "op,model,tokens,load,quant,layout,tile,predicted_s,measured_s,spread,sm_clock_hz,limit,tensor_active,"
+      "useful_flop,"
       "baseline,predicted_speedup,measured_speedup,correctness,reason,case\r\n";
   for (const CaseRecord& r : report.cases) out += row(r);
   return out;

@@ -132,6 +132,26 @@ CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& in
   return record;
 }
 
+/// Why the problem does not fit into memory; empty where it does.
+std::string no_room(const Problem& problem, const Routing& routing, const RunPlan& plan) {
+  const bool two_runs = plan.repeats > 1 || plan.graph;
+  const MemoryUse use{std::string(plan.executor->name()), plan.isolated, plan.timing.has_value(), two_runs,
+                      plan.judge_budget};
+  return memory_refusal(problem, sim::local_load(problem, routing), use, plan.room);
+}
+
+std::vector<CaseRecord> refused(const Problem& problem, const std::vector<Choice>& choices,
+                                const std::string& why, const RunPlan& plan) {
+  std::vector<CaseRecord> records;
+  for (const Choice& choice : choices) {
+    CaseRecord record{{problem, choice}, {}, {}, {}, {}, {}};
+    record.verdict = verdict_of(Correctness::refused, why);
+    record.verdict->replay = replay_line(record.trial, plan);
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
 }  // namespace
 
 std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c) {
@@ -155,6 +175,8 @@ std::string replay_line(const Case& c, const RunPlan& plan) {
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
                                     const RunPlan& plan) {
   const Routing routing = routing_of(problem);
+  if (const std::string why = no_room(problem, routing, plan); !why.empty())
+    return refused(problem, choices, why, plan);
   TensorSet inputs;
   std::vector<CaseRecord> records;
   for (const Choice& choice : choices) {

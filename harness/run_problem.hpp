@@ -7,6 +7,7 @@
 
 #include "device/executor.hpp"
 #include "fixtures/problem/hardware.hpp"
+#include "harness/memory_need.hpp"
 #include "harness/record.hpp"
 
 namespace moe::harness {
@@ -16,10 +17,12 @@ struct RunPlan {
   const Hardware* hardware = nullptr;
   int threads = 1;
   double judge_budget = 2e9;
-  bool judge = true;  // bench judges one run before it times
-  int repeats = 1;    // runs of one session; each is judged, all must agree to the bit
+  bool judge = true;   // bench judges one run before it times
+  int repeats = 1;     // runs of one session; each is judged, all must agree to the bit
   bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
   std::optional<device::TimingPlan> timing;
+  bool isolated = false;  // the executor works in another process
+  MemoryRoom room;        // a problem that needs more is refused before its inputs are made
   /// Told the replay line before every launch, so that a crash of the whole machine still leaves it.
   std::function<void(const std::string&)> before_launch = [](const std::string&) {};
 };

@@ -9,6 +9,7 @@
 #include "fixtures/files/hardware_file.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/exit_code.hpp"
+#include "harness/host_memory.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/reporters.hpp"
 
@@ -51,6 +52,8 @@ Suite open_suite(const Options& o, const Streams& s) {
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   suite.plan.repeats = process ? kForeignRuns : o.run.schedules;
   suite.plan.graph = suite.chosen.graph;
+  suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
+  suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};
   if (!o.output.quiet)
     suite.plan.before_launch = [&err = s.err](const std::string& line) {
       err << "running: " << line << std::endl;

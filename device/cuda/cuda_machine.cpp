@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "device/cuda/driver.hpp"
+#include "device/cuda/nvml.hpp"
 #include "device/kernels/variants.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/sm90.hpp"
@@ -33,6 +34,8 @@ CudaMachine::CudaMachine(int ordinal, std::span<const CubinImage> images) : imag
   char text[256] = {};
   check(d.device_get_name(text, sizeof text - 1, device_), "cuDeviceGetName");
   device_name_ = text;
+  check(d.device_get_pci_bus_id(text, sizeof text - 1, device_), "cuDeviceGetPCIBusId");
+  bus_id_ = text;
   const int major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_);
   const int minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device_);
   if (major != 9 || minor != 0)
@@ -186,7 +189,8 @@ std::vector<std::string> CudaMachine::take_reports() {
 }
 
 int CudaMachine::record(const std::function<void()>& body) {
-  for (const CubinImage& image : images_) kernel(image.variant);  // no module is loaded while a stream is captured
+  for (const CubinImage& image : images_)
+    kernel(image.variant);  // no module is loaded while a stream is captured
   check(driver().stream_begin_capture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   body();
   CUgraph graph = nullptr;
@@ -210,6 +214,12 @@ double CudaMachine::time_of(const std::function<void()>& body) {
   float milliseconds = 0;
   check(driver().event_elapsed_time(&milliseconds, start_, stop_), "cuEventElapsedTime");
   return double(milliseconds) * 1e-3;
+}
+
+std::function<double()> CudaMachine::clock_reader() {
+  const ManagedCard card(bus_id_);
+  if (!card.sm_clock_hz()) return {};
+  return [card] { return card.sm_clock_hz().value_or(0); };
 }
 
 void CudaMachine::flush_l2() {

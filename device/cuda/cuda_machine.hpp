@@ -41,6 +41,7 @@ class CudaMachine : public Machine {
   int record(const std::function<void()>& body) override;
   void replay(int graph) override;
   double time_of(const std::function<void()>& body) override;
+  std::function<double()> clock_reader() override;
   void flush_l2() override;
 
  private:
@@ -64,7 +65,7 @@ class CudaMachine : public Machine {
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   CUevent start_ = nullptr, stop_ = nullptr;
-  std::string device_name_;
+  std::string device_name_, bus_id_;
   int sms_ = 0, driver_version_ = 0;
   std::size_t l2_bytes_ = 0;
   std::map<Address, Buffer> buffers_;

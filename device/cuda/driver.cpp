@@ -64,6 +64,7 @@ Driver load_driver() {
   load(d.device_get, "cuDeviceGet");
   load(d.device_get_name, "cuDeviceGetName");
   load(d.device_get_attribute, "cuDeviceGetAttribute");
+  load(d.device_get_pci_bus_id, "cuDeviceGetPCIBusId");
   load(d.primary_ctx_retain, "cuDevicePrimaryCtxRetain");
   load(d.primary_ctx_release, "cuDevicePrimaryCtxRelease_v2");
   load(d.ctx_set_current, "cuCtxSetCurrent");

@@ -16,6 +16,7 @@ struct Driver {
   decltype(&cuDeviceGet) device_get;
   decltype(&cuDeviceGetName) device_get_name;
   decltype(&cuDeviceGetAttribute) device_get_attribute;
+  decltype(&cuDeviceGetPCIBusId) device_get_pci_bus_id;
   decltype(&cuDevicePrimaryCtxRetain) primary_ctx_retain;
   decltype(&cuDevicePrimaryCtxRelease) primary_ctx_release;
   decltype(&cuCtxSetCurrent) ctx_set_current;

@@ -6,7 +6,7 @@
 namespace moe::device {
 namespace {
 
-// The five driver functions that a probe needs, declared here so that it builds without cuda.h (values: CUDA
+// The driver functions that a probe needs, declared here so that it builds without cuda.h (values: CUDA
 // driver API).
 using Int = int;
 constexpr Int kAttributeSms = 16, kAttributeL2 = 38, kAttributeMajor = 75, kAttributeMinor = 76,
@@ -25,9 +25,11 @@ GpuDescription describe(void* library, int ordinal) {
   const auto get_name = symbol<Int (*)(char*, Int, Int)>(library, "cuDeviceGetName");
   const auto attribute = symbol<Int (*)(Int*, Int, Int)>(library, "cuDeviceGetAttribute");
   const auto memory = symbol<Int (*)(std::size_t*, Int)>(library, "cuDeviceTotalMem_v2");
+  const auto bus_id = symbol<Int (*)(char*, Int, Int)>(library, "cuDeviceGetPCIBusId");
   if (!get || !get_name || !attribute || !memory || get(&device, ordinal) != 0) return gpu;
   char name[256] = {};
   if (get_name(name, sizeof name - 1, device) == 0) gpu.name = name;
+  if (char id[32] = {}; bus_id && bus_id(id, sizeof id - 1, device) == 0) gpu.bus_id = id;
   Int l2 = 0;
   attribute(&gpu.sms, kAttributeSms, device);
   attribute(&gpu.major, kAttributeMajor, device);

@@ -12,6 +12,7 @@ struct GpuDescription {
   int major = 0, minor = 0;  // compute capability
   int sms = 0;
   std::size_t memory_bytes = 0, l2_bytes = 0;
+  std::string bus_id;  // "0000:1B:00.0"
 };
 
 struct DriverProbe {

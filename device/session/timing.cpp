@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "device/session/clock_watch.hpp"
+
 namespace moe::device {
 namespace {
 
@@ -76,6 +78,7 @@ Measurement time_pipeline(Machine& machine, Pipeline& pipeline, const TimingPlan
   const auto budget =
       std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(plan.time_limit_s));
   const auto whole_end = now + (plan.per_stage ? budget / 2 : budget);
+  ClockWatch clock(machine.clock_reader());
   measured.seconds = samples_of(machine, plan, runs, whole_end, [&](int run) {
     bool dependent = false;
     for (const Stage& stage : pipeline.stages) {
@@ -83,6 +86,7 @@ Measurement time_pipeline(Machine& machine, Pipeline& pipeline, const TimingPlan
       dependent = true;
     }
   });
+  measured.sm_clock_hz = clock.median();  // of the whole op: stages alone load the card otherwise
   if (!plan.per_stage) return measured;
   const auto share = budget / 2 / Clock::rep(pipeline.stages.size());
   for (const Stage& stage : pipeline.stages) {
