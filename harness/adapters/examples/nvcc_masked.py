@@ -27,8 +27,8 @@ def library():
         raise Refused("there is no nvcc on PATH to build nvcc_masked.cu with")
     built = pathlib.Path(tempfile.mkdtemp()) / "nvcc_masked.so"
     source = pathlib.Path(__file__).with_suffix(".cu")
-    done = subprocess.run([nvcc, "-O3", "-std=c++17", "-arch=sm_90", "-shared", "-Xcompiler", "-fPIC", "-o", str(built), str(source)],
-                          capture_output=True, text=True)
+    options = ["-O3", "-std=c++17", "-arch=sm_90", "-shared", "-Xcompiler", "-fPIC"]
+    done = subprocess.run([nvcc, *options, "-o", str(built), str(source)], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"nvcc: {done.stderr.strip()}")
     return ctypes.CDLL(str(built))

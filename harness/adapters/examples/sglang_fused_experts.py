@@ -4,7 +4,7 @@ Contract: op moe_layer behind the router; shows `out` only, which is judged by t
 tile and operand order itself (Swap-AB for FP8 tiles of fewer than 64 tokens on sm_90 from 0.5.9 on), so the case's are not used.
 Without SGLang every case is refused, with the reason. The calls fit the releases in signatures.json (tests/adapters/examples.py).
 
-    moeproof check --executor "process:python3 harness/adapters/examples/sglang_fused_experts.py" --model deepseek-v3 --tp 8 --tokens 16
+    moeproof check --executor "process:python3 harness/adapters/examples/sglang_fused_experts.py" --model deepseek-v3 --tp 8
 """
 import functools
 import pathlib

@@ -1,5 +1,5 @@
-"""What does Swap-AB gain in triton_fused_moe.py, by number of tokens? Times whole layers behind the router, and their two GEMMs alone,
-in both operand orders on the shapes of vLLM pull request 36559 and of DeepSeek-V3 on 8 ranks; writes CSV. Needs a card.
+"""What does Swap-AB gain in triton_fused_moe.py, by number of tokens? Times whole layers behind the router, and their two GEMMs
+alone, in both operand orders on the shapes of vLLM pull request 36559 and of DeepSeek-V3 on 8 ranks; writes CSV. Needs a card.
 
     python3 harness/adapters/examples/swap_ab_gain.py >h200_triton_swap_ab.csv
 
@@ -69,7 +69,8 @@ class Layer:
         problem = dict(quant="block128", scale_format="f32", layout=layout, block_m=16, block_n=128, block_k=128, top_k=self.top_k,
                        experts=self.experts, local_experts=self.experts, first_expert=0, activation="silu_mul", tokens=tokens)
         generator = torch.Generator("cuda").manual_seed(tokens)
-        ids = [torch.rand(tokens, self.experts, device="cuda", generator=generator).topk(self.top_k).indices.int() for _ in range(RUNS)]
+        scores = torch.rand(RUNS, tokens, self.experts, device="cuda", generator=generator)
+        ids = list(scores.topk(self.top_k).indices.int())
         weights = torch.full((tokens, self.top_k), 1 / self.top_k, device="cuda")
         x = torch.randn(tokens, self.hidden, device="cuda", generator=generator).bfloat16()
         outputs = self.buffers(tokens)
@@ -95,10 +96,10 @@ def main():
     for name, (hidden, intermediate, experts, top_k, published) in SHAPES.items():
         one = Layer(hidden, intermediate, experts, top_k)
         for tokens in TOKENS:
-            (normal, normal_gemms), (swap, swap_gemms) = (one.times(tokens, layout) for layout in ("normal_mma", "swap_ab"))
-            line = f"{name},{tokens},{normal:.2f},{swap:.2f},{normal / swap:.3f},{normal_gemms:.2f},{swap_gemms:.2f},{normal_gemms / swap_gemms:.3f}"
-            before, after = published.get(tokens, (None, None))
-            print(line + (f",{before},{after},{before / after:.3f}" if before else ",,,"), flush=True)
+            normal, swap = (one.times(tokens, layout) for layout in ("normal_mma", "swap_ab"))
+            both = [*zip(normal, swap)] + ([published[tokens]] if published else [])
+            pairs = [f"{a:.2f},{b:.2f},{a / b:.3f}" for a, b in both]
+            print(",".join([name, str(tokens), *pairs]) + ("" if published else ",,,"), flush=True)
         del one
         torch.cuda.empty_cache()
 

@@ -1,10 +1,10 @@
 """The fused MoE layer of an installed vLLM, in Triton: vllm.model_executor.layers.fused_moe.fused_experts.
 
 Contract: op moe_layer behind the router; shows `out` only, which is judged by the bound carried through the layer. vLLM picks tile
-and operand order itself (its tuned files; Swap-AB for FP8 tiles of fewer than 64 tokens from 0.24 on), so the case's are not used.
+and operand order itself (its tuned files; newer releases swap for FP8 tiles of fewer than 64 tokens), so the case's are not used.
 Without vLLM every case is refused, with the reason. The calls fit the releases in signatures.json (tests/adapters/examples.py).
 
-    moeproof check --executor "process:python3 harness/adapters/examples/vllm_fused_experts.py" --model deepseek-v3 --tp 8 --tokens 16
+    moeproof check --executor "process:python3 harness/adapters/examples/vllm_fused_experts.py" --model deepseek-v3 --tp 8
 """
 import pathlib
 import sys

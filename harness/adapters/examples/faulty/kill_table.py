@@ -86,8 +86,9 @@ def judge(fault, moeproof, trials, budget):
         file, report = pathlib.Path(folder) / f"{fault.name.strip('()')}.py", pathlib.Path(folder) / "report.json"
         file.write_text(planted(fault))
         given = [] if "--tokens" in fault.cases else ["--trials", str(trials)]
-        command = [moeproof, "check", "--executor", f"process:{shlex.quote(sys.executable)} {file}", "--quiet", "--case-timeout", "2m",
-                   "--time-budget", budget, "--json", str(report), *given, *fault.cases.split()]
+        executor = f"process:{shlex.quote(sys.executable)} {file}"
+        command = [moeproof, "check", "--executor", executor, "--quiet", "--case-timeout", "2m", "--time-budget", budget,
+                   "--json", str(report), *given, *fault.cases.split()]
         path = os.pathsep.join([str(ADAPTERS), str(EXAMPLES)] + [p for p in [os.environ.get("PYTHONPATH")] if p])
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
         cases = json.loads(report.read_text())["cases"] if report.exists() else []
