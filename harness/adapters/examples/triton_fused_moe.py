@@ -27,10 +27,10 @@ if ON == "torch":
 
 @triton.jit
 def routed_gemm_kernel(a_ptr, w_ptr, c_ptr, a_scale_ptr, w_scale_ptr, bias_ptr, sorted_ids_ptr, expert_ids_ptr, num_padded_ptr,
-                       N, K, num_pairs, a_row, w_expert, w_row, c_row, a_scale_row, a_scale_k, w_scale_expert, w_scale_n,
-                       TOP_K: tl.constexpr, QUANT: tl.constexpr, BIAS: tl.constexpr, SWAP_AB: tl.constexpr,
+                       N, K, num_pairs, top_k, a_row, w_expert, w_row, c_row, a_scale_row, a_scale_k, w_scale_expert, w_scale_n,
+                       QUANT: tl.constexpr, BIAS: tl.constexpr, SWAP_AB: tl.constexpr,
                        BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr):
-    """c[pair] = a[pair // TOP_K] w[expert of the block]^T. a, w: e4m3, K contiguous; c: bf16. `x_row` etc. are strides."""
+    """c[pair] = a[pair // top_k] w[expert of the block]^T. a, w: e4m3, K contiguous; c: bf16. `x_row` etc. are strides."""
     n_blocks = tl.cdiv(N, BLOCK_N)
     block, n_block = tl.program_id(0) // n_blocks, tl.program_id(0) % n_blocks
     if block * BLOCK_M >= tl.load(num_padded_ptr):
@@ -47,9 +47,10 @@ def routed_gemm_kernel(a_ptr, w_ptr, c_ptr, a_scale_ptr, w_scale_ptr, bias_ptr, 
 
     k = tl.arange(0, BLOCK_K)
     n = n % N  # columns behind the last are computed from the first ones and not stored
-    a = a_ptr + pair // TOP_K * a_row
+    row = pair // top_k
+    a = a_ptr + row * a_row
     w = w_ptr + expert * w_expert + n.to(tl.int64) * w_row
-    a_scale = a_scale_ptr + pair // TOP_K * a_scale_row
+    a_scale = a_scale_ptr + row * a_scale_row
     w_scale = w_scale_ptr + expert * w_scale_expert + n // 128 * w_scale_n
     if SWAP_AB:
         acc = tl.zeros((BLOCK_N, BLOCK_M), tl.float32)
@@ -78,7 +79,7 @@ def routed_gemm_kernel(a_ptr, w_ptr, c_ptr, a_scale_ptr, w_scale_ptr, bias_ptr, 
     if SWAP_AB:
         acc = tl.trans(acc)
     if QUANT == "token_channel":
-        acc = acc * tl.load(a_scale_ptr + pair // TOP_K, mask=real, other=0.0)[:, None]
+        acc = acc * tl.load(a_scale_ptr + row, mask=real, other=0.0)[:, None]
         acc = acc * tl.load(w_scale_ptr + expert * N + n)[None, :]
     elif QUANT != "block128":
         acc = acc * tl.load(a_scale_ptr) * tl.load(w_scale_ptr + expert)
@@ -96,9 +97,9 @@ def routed_gemm(a, a_scale, w, w_scale, bias, c, sorted_ids, expert_ids, num_pad
         raise Refused("scales of 128 x 128 blocks need block_k = 128")
     grid = (expert_ids.numel() * triton.cdiv(n, block_n),)
     routed_gemm_kernel[grid](
-        a, w, c, a_scale, w_scale, bias, sorted_ids, expert_ids, num_padded, n, k, pairs, a.stride(0), w.stride(0), w.stride(1),
-        c.stride(0), a_scale.stride(0) if block else 0, a_scale.stride(1) if block else 0, w_scale.stride(0),
-        w_scale.stride(1) if block else 0, TOP_K=top_k, QUANT=problem["quant"], BIAS=bias is not None,
+        a, w, c, a_scale, w_scale, bias, sorted_ids, expert_ids, num_padded, n, k, pairs, top_k, a.stride(0), w.stride(0),
+        w.stride(1), c.stride(0), a_scale.stride(0) if block else 0, a_scale.stride(1) if block else 0, w_scale.stride(0),
+        w_scale.stride(1) if block else 0, QUANT=problem["quant"], BIAS=bias is not None,
         SWAP_AB=problem["layout"] == "swap_ab", BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k,
         num_warps=8 if block_m == 128 else 4, num_stages=3)
 
@@ -203,12 +204,12 @@ def activate_kernel(h_ptr, ids_ptr, y_ptr, I, GATED: tl.constexpr, BLOCK: tl.con
 
 
 @triton.jit
-def combine_kernel(rows_ptr, ids_ptr, weights_ptr, out_ptr, H, TOP_K: tl.constexpr, BLOCK: tl.constexpr):
+def combine_kernel(rows_ptr, ids_ptr, weights_ptr, out_ptr, H, top_k, BLOCK: tl.constexpr):
     """Program (token, block of columns): out = sum over slots of weight * row, in fp32, in slot order."""
     token, h = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros((BLOCK,), tl.float32)
-    for slot in tl.static_range(TOP_K):
-        pair = token * TOP_K + slot
+    for slot in range(0, top_k):
+        pair = token * top_k + slot
         there = (h < H) & (tl.load(ids_ptr + pair) >= 0)
         acc += tl.load(weights_ptr + pair) * tl.load(rows_ptr + pair * H + h, mask=there, other=0.0).to(tl.float32)
     tl.store(out_ptr + token * H + h, acc.to(tl.bfloat16), mask=h < H)
@@ -228,7 +229,7 @@ def layer(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale, x_codes,
                                                                 GATED=problem["activation"] == "silu_mul")
     quantize(act, act_codes, act_scale, a2_scale, problem)
     routed_gemm(act_codes, act_scale, w2, w2_scale, w2_bias, gemm2, *blocks, 1, problem)
-    combine_kernel[(tokens, triton.cdiv(height, 1024))](gemm2, topk_ids, topk_weights, out, height, TOP_K=top_k, BLOCK=1024)
+    combine_kernel[(tokens, triton.cdiv(height, 1024))](gemm2, topk_ids, topk_weights, out, height, top_k, BLOCK=1024)
 
 
 # ---- what moeproof sees ------------------------------------------------------------------------------------------------------

@@ -45,11 +45,11 @@ FAULTS = [
           "w_scale = w_scale_ptr + expert * w_scale_expert", "w_scale = w_scale_ptr + block * w_scale_expert",
           ROUTED + " --quant block128"),
     Fault("activation_scale_row", "activation scales are indexed by pair, not by token",
-          "a_scale = a_scale_ptr + pair // TOP_K * a_scale_row", "a_scale = a_scale_ptr + pair * a_scale_row",
+          "a_scale = a_scale_ptr + row * a_scale_row", "a_scale = a_scale_ptr + pair * a_scale_row",
           ROUTED + " --quant block128"),
     Fault("int32_offset", "the offset of an expert's weights wraps at 2^31",
           "expert * w_expert + n.to(tl.int64) * w_row", "(expert.to(tl.int32) * w_expert).to(tl.int32) + n * w_row",
-          ROUTED + " --quant tensor_dynamic --gemm 2 --hidden 4096 --intermediate 4096 --experts 132 --top-k 2 --tokens 64 "
+          ROUTED + " --quant tensor_dynamic --gemm 2 --hidden 4096 --intermediate 4096 --experts 192 --top-k 4 --tokens 3 "
           "--layout normal_mma"),
     Fault("expert_minus_one", "expert -1 of another rank's rows is taken for an index",
           "if expert == -1:", "if expert == -2:", ROUTED + " --quant block128"),
@@ -112,7 +112,7 @@ def main():
     options.add_argument("moeproof")
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--only", default="")
-    options.add_argument("--trials", type=int, default=30)
+    options.add_argument("--trials", type=int, default=40)
     options.add_argument("--budget", default="5m", help="of each fault")
     options.add_argument("--markdown")
     o = options.parse_args()
