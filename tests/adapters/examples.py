@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What can be known of harness/adapters/examples without torch, Triton or a card: the calls into vLLM and SGLang fit the published
-signatures, every planted fault still finds its place, every file compiles. Would catch a misspelt or outdated keyword, and a
-fault that plants nothing."""
+signatures, every planted fault still finds its place, every file compiles, and what cannot run here says why. Would catch a
+misspelt or outdated keyword, a fault that plants nothing, and an adapter that fails where it should refuse."""
 import ast
 import copy
 import importlib.util
@@ -9,9 +9,9 @@ import json
 import pathlib
 import sys
 
-from support import Tests
+from support import SIZES, Outcome, Tests
 
-EXAMPLES = pathlib.Path(sys.argv[1]) / "harness/adapters/examples"
+PROGRAM, EXAMPLES = sys.argv[1], pathlib.Path(sys.argv[2]) / "harness/adapters/examples"
 ADAPTERS = {"vllm": "vllm_fused_experts.py", "sglang": "sglang_fused_experts.py"}
 
 
@@ -60,6 +60,15 @@ def check_faults(tests):
         compile(source, fault.name, "exec")
 
 
+def check_refusals(tests):
+    """Without a card, without torch, without the package: one line that says so, and exit 77. (With all of them it runs.)"""
+    for adapter in ADAPTERS.values():
+        outcome = Outcome(PROGRAM, f"{sys.executable} {EXAMPLES / adapter}", SIZES + ["--tokens", "3"])
+        reasons = ("torch is not installed", "no CUDA device", "no vLLM", "no SGLang")
+        refused = outcome.status == 77 and any(reason in outcome.err for reason in reasons)
+        tests.hold(refused or outcome.status == 0, f"{adapter} neither runs nor refuses with its reason", outcome)
+
+
 def main():
     sys.dont_write_bytecode = True
     tests = Tests()
@@ -67,6 +76,7 @@ def main():
         compile(path.read_text(), str(path), "exec")
     check_signatures(tests)
     check_faults(tests)
+    check_refusals(tests)
     tests.finish()
 
 
