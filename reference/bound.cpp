@@ -1,6 +1,7 @@
 #include "reference/bound.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace moe::reference {
 namespace {
@@ -25,7 +26,8 @@ double hmma_chain(std::int64_t products) {
 
 }  // namespace
 
-AccumulationBound accumulation_bound(const Semantics* semantics, const QuantScheme& scheme, std::int64_t k) {
+AccumulationBound accumulation_bound(const Semantics* semantics, const QuantScheme& scheme, std::int64_t k,
+                                     double sums) {
   AccumulationBound bound;
   std::int64_t promote = semantics ? semantics->promote_k : 0;
   if (scheme.block() && (promote == 0 || promote > kPanel)) promote = kPanel;  // a chain cannot cross a scale
@@ -41,6 +43,7 @@ AccumulationBound accumulation_bound(const Semantics* semantics, const QuantSche
   bound.fp32_factor = (promotions + 6) * kFp32 * (1 + 0x1p-10) + double(k) * 0x1p-52;
   // A scale product below 2^-126 may lose all of itself; it meets a sum of up to 128 * 448^2 < 2^25.
   bound.absolute = promotions * 0x1p-101;
+  if (sums > 0 && !hmma && bound.half) bound.log_odds = std::log(2 * sums / kFailureProbability);
   return bound;
 }
 

@@ -13,7 +13,8 @@ namespace moe::reference {
 
 /// Activations that are not codes: real numbers (radius empty), or intervals center +- radius, [rows, k];
 /// `aligned` [rows, ceil(k/128)] is the least magnitude at which a nonzero element may be aligned (2^-6 times
-/// its scale). GemmRow::act counts rows of these arrays.
+/// its scale). The probable bound takes the elements' places in their intervals as independent of the
+/// weights' signs. GemmRow::act counts rows of these arrays.
 struct RealActivations {
   std::int64_t k = 0;
   std::vector<double> center, radius, aligned;
@@ -21,8 +22,12 @@ struct RealActivations {
 
 struct GroupedSum {
   std::int64_t rows = 0, columns = 0;
-  std::vector<double> value;  // [rows, columns]: (sum + bias) * row weight, no rounding but double's
-  std::vector<double> bound;  // same shape; empty when no bound was asked for
+  std::vector<double> value;         // [rows, columns]: (sum + bias) * row weight, no rounding but double's
+  std::vector<double> bound;         // same shape; empty when no bound was asked for
+  std::vector<double> below, above;  // the probable bound, a distance to each side, never wider than `bound`;
+                                     // empty where AccumulationBound has none
+  std::vector<double> typical;  // beside them: the rms that the sum would have if its products had random
+                                // signs, pi/2 A / sqrt(k) (exact for products of two normal factors)
 };
 
 struct SumOptions {

@@ -28,9 +28,24 @@ struct Walk {
   const TensorSet& inputs;
   const TensorSet& routing;
   const TruthOptions& options;
+  bool probable = false;  // carry the probable intervals instead of the hard ones
   StageTensors tensors() const { return {inputs, routing}; }
   bool dynamic() const { return problem.quant.kind == QuantKind::tensor_dynamic; }
+  SumOptions sums_over(std::int64_t k) const;
 };
+
+// Sums that one output depends on: their failures add up. A tensor-wide scale depends on every sum of GEMM 1.
+double sums_behind_an_output(const Walk& walk) {
+  const MoeShape& shape = walk.problem.shape;
+  const double pairs = walk.dynamic() ? double(shape.pairs()) : double(shape.top_k);
+  return pairs * double(shape.up_rows()) + shape.top_k;
+}
+
+SumOptions Walk::sums_over(std::int64_t k) const {
+  return {
+      accumulation_bound(options.semantics, problem.quant, k, probable ? sums_behind_an_output(*this) : 0),
+      options.threads};
+}
 
 Interval amax_of_row(std::span<const Interval> row) {
   Interval amax{0, 0};
@@ -86,7 +101,9 @@ float given_scale(const Walk& walk, const char* name) {
 Intervals rounded(const GroupedSum& sum) {
   Intervals out(sum.value.size());
   for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = round_to(DType::bf16, around(sum.value[i], sum.bound[i]));
+    out[i] = round_to(DType::bf16, sum.below.empty()
+                                       ? around(sum.value[i], sum.bound[i])
+                                       : Interval{sum.value[i] - sum.below[i], sum.value[i] + sum.above[i]});
   return out;
 }
 
@@ -114,9 +131,7 @@ Intervals first_half(const Walk& walk, const JudgedPairs& pairs, std::span<const
   const RealActivations real =
       requantised(walk, x, walk.problem.shape.hidden, given_scale(walk, "a1_scale"), hidden_amax);
   const GroupedGemm gemm = layer_weights(walk.problem, 1, walk.inputs);
-  const SumOptions options{accumulation_bound(walk.options.semantics, walk.problem.quant, gemm.w.k),
-                           walk.options.threads};
-  return activated(walk, rounded(grouped_sum(gemm, pairs.first, &real, options)));
+  return activated(walk, rounded(grouped_sum(gemm, pairs.first, &real, walk.sums_over(gemm.w.k))));
 }
 
 Interval amax_of_hidden(const Walk& walk) {
@@ -160,37 +175,71 @@ Intervals combined(const Walk& walk, const JudgedPairs& pairs, std::size_t token
   return out;
 }
 
+Intervals layer_intervals(const Walk& walk, std::span<const std::int64_t> tokens) {
+  const Problem& problem = walk.problem;
+  const Interval hidden = amax_of_hidden(walk), middle = amax_of_activations(walk, hidden);
+  const JudgedPairs pairs = judged_pairs(problem, walk.routing.at("topk_ids"), tokens);
+  const Intervals h = first_half(walk, pairs, tokens, hidden);
+  std::vector<char> open(pairs.second.size(), 0);
+  const RealActivations real =
+      requantised(walk, h, problem.shape.local_intermediate(), given_scale(walk, "a2_scale"), middle, &open);
+  GroupedGemm gemm = layer_weights(problem, 2, walk.inputs);
+  if (weight_place(problem, walk.options.semantics) == WeightPlace::gemm2)
+    gemm.row_weight = walk.routing.at("topk_weights").as<float>().data();
+  const GroupedSum sum = grouped_sum(gemm, pairs.second, &real, walk.sums_over(gemm.w.k));
+  Intervals out = combined(walk, pairs, tokens.size(), rounded(sum));
+  for (std::size_t p = 0; p < open.size(); ++p)
+    if (open[p])
+      std::fill_n(out.begin() + pairs.token[p] * problem.shape.hidden, problem.shape.hidden, kAnything);
+  return out;
+}
+
+// An output's typical size is here the rms of its row.
+void note_weak(TensorTruth& truth) {
+  const std::size_t columns = std::size_t(truth.columns);
+  for (std::size_t first = 0; first < truth.want.size(); first += columns) {
+    double square = 0;
+    for (std::size_t i = first; i < first + columns; ++i) square += double(truth.want[i]) * truth.want[i];
+    for (std::size_t i = first; i < first + columns; ++i)
+      truth.weak.push_back(
+          is_weak(half_width(truth, i), truth.want[i], std::sqrt(square / double(truth.columns))));
+  }
+}
+
 }  // namespace
 
 StageTruth layer_truth(const Problem& problem, const TensorSet& inputs, std::span<const std::int64_t> tokens,
                        const TruthOptions& options) {
   const TensorSet routing = routed(problem, inputs);
-  const Walk walk{problem, inputs, routing, options};
-  StageTruth truth{
-      "moe_layer",
-      {{"out", DType::bf16, problem.shape.hidden, {tokens.begin(), tokens.end()}, {}, {}, {}, {}}}};
-  if (!options.bounds) return truth;
-  const Interval hidden = amax_of_hidden(walk), middle = amax_of_activations(walk, hidden);
-  const JudgedPairs pairs = judged_pairs(problem, routing.at("topk_ids"), tokens);
-  const Intervals h = first_half(walk, pairs, tokens, hidden);
-  std::vector<char> open(pairs.second.size(), 0);
-  const RealActivations real =
-      requantised(walk, h, problem.shape.local_intermediate(), given_scale(walk, "a2_scale"), middle, &open);
-  GroupedGemm gemm = layer_weights(problem, 2, inputs);
-  if (weight_place(problem, options.semantics) == WeightPlace::gemm2)
-    gemm.row_weight = routing.at("topk_weights").as<float>().data();
-  const SumOptions sum{accumulation_bound(options.semantics, problem.quant, gemm.w.k), options.threads};
-  Intervals out = combined(walk, pairs, tokens.size(), rounded(grouped_sum(gemm, pairs.second, &real, sum)));
-  for (std::size_t p = 0; p < open.size(); ++p)
-    if (open[p])
-      std::fill_n(out.begin() + pairs.token[p] * problem.shape.hidden, problem.shape.hidden, kAnything);
-  for (const Interval& x : out) {
-    truth.tensors[0].low.push_back(float(x.low));
-    truth.tensors[0].high.push_back(float(x.high));
-    truth.tensors[0].want.push_back(std::isinf(x.low) && std::isinf(x.high) ? 0.0f
-                                                                            : float(round_bf16(x.middle())));
+  StageTruth stage{"moe_layer",
+                   {{"out",
+                     DType::bf16,
+                     problem.shape.hidden,
+                     {tokens.begin(), tokens.end()},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {},
+                     {}}}};
+  if (!options.bounds) return stage;
+  TensorTruth& truth = stage.tensors[0];
+  Intervals best = layer_intervals({problem, inputs, routing, options}, tokens);
+  for (const Interval& x : best) {
+    truth.low.push_back(float(x.low));
+    truth.high.push_back(float(x.high));
   }
-  return truth;
+  if (options.probable) best = layer_intervals({problem, inputs, routing, options, true}, tokens);
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const Interval x = best[i];
+    truth.want.push_back(std::isinf(x.low) && std::isinf(x.high) ? 0.0f : float(round_bf16(x.middle())));
+    if (!options.probable) continue;
+    truth.probable_low.push_back(std::fmax(float(x.low), truth.low[i]));
+    truth.probable_high.push_back(std::fmin(float(x.high), truth.high[i]));
+  }
+  if (options.probable) note_weak(truth);
+  return stage;
 }
 
 std::vector<double> ideal_layer(const Problem& problem, const TensorSet& inputs,

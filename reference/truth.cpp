@@ -22,6 +22,12 @@ double TensorTruth::ratio(std::size_t i, double got) const {
   return std::fabs(got - want[i]) / room;  // room 0: infinite
 }
 
+double half_width(const TensorTruth& truth, std::size_t i) {
+  if (truth.probable_low.empty()) return truth.bound(i);
+  return std::fmax(double(truth.probable_high[i]) - truth.want[i],
+                   double(truth.want[i]) - truth.probable_low[i]);
+}
+
 const TensorTruth& StageTruth::at(std::string_view tensor) const {
   for (const TensorTruth& truth : tensors)
     if (truth.tensor == tensor) return truth;

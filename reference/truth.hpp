@@ -1,8 +1,10 @@
 // What must a stage's output be, for the rows that someone wants judged? For each tensor of the stage the
-// bits that the declared Semantics gives, and the closed interval that any correct implementation stays in.
+// bits that the declared Semantics gives, the closed interval that any correct implementation stays in, and
+// inside it the one that it leaves with a probability of at most kFailureProbability (bound.hpp).
 // Stages are judged on the kernel's own previous output: the caller passes the kernel's tensors in canonical
 // form (fixtures/README.md) beside the inputs, and only experts of judged rows are read.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -27,6 +29,12 @@ struct TensorTruth {
   std::vector<float> low, high;  // every correct output lies in [low, high]; NaN where it must be NaN,
                                  // [-inf, inf] where nothing can be said (NaN is allowed too)
 
+  std::vector<float> probable_low, probable_high;  // inside [low, high]; empty where that is not asked for
+                                                   // or the stage has nothing random
+
+  std::vector<char> weak;  // beside probable_low: 1 where the interval is too wide to prove anything
+                           // (is_weak); else empty
+
   /// Largest distance of an allowed output from `want`.
   double bound(std::size_t i) const;
   /// |got - want| as a share of what is allowed in that direction: at most 1 if and only if got is in [low,
@@ -44,8 +52,20 @@ struct TruthOptions {
   const Semantics* semantics = nullptr;  // null: the kernel declares nothing
   bool bits = true;                      // fill `bits` (needs semantics)
   bool bounds = true;                    // fill want, low, high
+  bool probable = false;                 // with bounds: fill probable_low and probable_high too
   int threads = 1;
 };
+
+/// Whether an interval is too wide to trust what lies in it: wider to a side than a quarter of the output and
+/// of its typical size. Of normal data a zero then passes in a fifth of the places, another element's value
+/// in a seventh; where less, both pass in fewer.
+inline bool is_weak(double half_width, double want, double typical) {
+  return !(half_width <= 0.25 * std::fmax(std::fabs(want), typical));
+}
+
+/// Distance between want and the farther end of the interval that judges: the probable one where there is
+/// one.
+double half_width(const TensorTruth& truth, std::size_t i);
 
 /// The two sets a stage reads: the problem's inputs, and the kernel's outputs so far. Where a name is in both
 /// the kernel's counts.

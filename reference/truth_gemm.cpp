@@ -14,7 +14,7 @@ namespace moe::reference {
 namespace {
 
 TensorTruth sized(std::string tensor, std::int64_t columns, std::vector<std::int64_t> rows, bool bounds) {
-  TensorTruth truth{std::move(tensor), DType::bf16, columns, std::move(rows), {}, {}, {}, {}};
+  TensorTruth truth{std::move(tensor), DType::bf16, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}};
   if (bounds)
     for (auto* v : {&truth.want, &truth.low, &truth.high})
       v->resize(truth.rows.size() * std::size_t(columns));
@@ -37,10 +37,18 @@ TensorTruth sum_truth(const Problem& problem, std::string tensor, const GroupedG
   if (options.bits && options.semantics)
     truth.bits = gemm_bits(truth.tensor, *options.semantics, problem.quant, gemm, rows, options.threads);
   if (!options.bounds) return truth;
-  const SumOptions sum_options{accumulation_bound(options.semantics, problem.quant, gemm.w.k),
-                               options.threads};
+  const SumOptions sum_options{
+      accumulation_bound(options.semantics, problem.quant, gemm.w.k, options.probable ? 1 : 0),
+      options.threads};
   const GroupedSum sum = grouped_sum(gemm, rows, nullptr, sum_options);
   for (std::size_t i = 0; i < sum.value.size(); ++i) set(truth, i, sum.value[i], sum.bound[i]);
+  for (std::size_t i = 0; i < sum.below.size(); ++i) {
+    const Interval probable =
+        round_to(DType::bf16, {sum.value[i] - sum.below[i], sum.value[i] + sum.above[i]});
+    truth.probable_low.push_back(float(probable.low));
+    truth.probable_high.push_back(float(probable.high));
+    truth.weak.push_back(is_weak(half_width(truth, i), sum.value[i], sum.typical[i]));
+  }
   return truth;
 }
 

@@ -100,7 +100,7 @@ void judge_row(const Stage& stage, std::size_t position, std::int64_t row, const
 
 TensorTruth sized(std::string tensor, DType type, std::int64_t columns, std::vector<std::int64_t> rows,
                   bool bounds) {
-  TensorTruth truth{std::move(tensor), type, columns, std::move(rows), {}, {}, {}, {}};
+  TensorTruth truth{std::move(tensor), type, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}};
   if (bounds)
     for (auto* v : {&truth.want, &truth.low, &truth.high})
       v->resize(truth.rows.size() * std::size_t(columns));
