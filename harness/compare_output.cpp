@@ -127,6 +127,7 @@ void Judge::element(std::size_t judged, std::int64_t column, BlockVerdict& block
   block.worst_ratio = std::max(block.worst_ratio, due.ratio);
   if (due.right) return;
   ++block.wrong;
+  if (!pair.hard_low.empty()) out.outside_hard += !(got >= pair.hard_low[at] && got <= pair.hard_high[at]);
   const std::uint64_t ones = ~std::uint64_t(0) >> (64 - 8 * size_of(pair.type));
   note_wrong({judged, column, got, due.want, distance(pair.type, got_bits, got, due.want), got_bits == ones},
              due);

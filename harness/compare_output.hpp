@@ -23,10 +23,11 @@ struct StagePair {
   DType type = DType::bf16;  // that is due
   std::int64_t columns = 0;
   std::span<const JudgedRow> rows;
-  const Tensor* bits = nullptr;            // [rows.size(), columns]
-  std::span<const float> want, low, high;  // [rows.size(), columns]; read where bits is null
-  int block_columns = 128;                 // 1 for tensors of scales
-  int block_m = 0;                         // tokens of a tile, for the place; 0 = no tiles
+  const Tensor* bits = nullptr;                // [rows.size(), columns]
+  std::span<const float> want, low, high;      // [rows.size(), columns]; read where bits is null
+  std::span<const float> hard_low, hard_high;  // around a [low, high] that is only probable; else empty
+  int block_columns = 128;                     // 1 for tensors of scales
+  int block_m = 0;                             // tokens of a tile, for the place; 0 = no tiles
 
   bool to_the_bit() const { return bits != nullptr; }
 };
@@ -41,6 +42,7 @@ struct WrongElement {
 
 struct StageFindings {
   std::int64_t checked = 0, wrong = 0;
+  std::int64_t outside_hard = 0;       // of the wrong ones
   std::optional<Place> worst;          // by share of the allowed distance, else by ulp
   std::vector<BlockVerdict> blocks;    // expert, then column block
   std::vector<WrongElement> elements;  // the first million wrong ones

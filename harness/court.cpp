@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "harness/fault_class.hpp"
+#include "reference/bound.hpp"
 
 namespace moe::harness {
 namespace {
@@ -32,26 +35,52 @@ bool must_not_be_blind(const std::string& stage) {
   return stage == "gemm1" || stage == "gemm2" || stage == "c" || stage == "out";
 }
 
+// Part of a stage's elements that may be weak before it is mistrusted.
+constexpr double kMostWeak = 0.01;
+
+// Where every correct kernel gives the same bits, any Semantics tells them.
+const Semantics kAny;
+
+/// Numbers of a truth's bits: what is due where zeros may have either sign.
+std::vector<float> values_of(const Tensor& bits) {
+  std::vector<float> values(std::size_t(bits.size()), 0.0f);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = float(value_of(bits.dtype(), bits.data(), std::int64_t(i)));
+  return values;
+}
+
 }  // namespace
 
 Court::Court(const JudgeCase& j) : j_(j) {
   truth_.semantics = j.plan.semantics ? &*j.plan.semantics : nullptr;
   truth_.bits = j.plan.semantics.has_value() && !j.plan.by_interval;
   truth_.bounds = !truth_.bits;
+  truth_.probable = !j.plan.semantics;
   truth_.threads = j.plan.threads;
+  only_one_answer_ = truth_.probable;
   v_.correctness = Correctness::passed;
-  v_.judged_by = truth_.bits ? "bits" : "interval";
+  v_.judged_by = truth_.bits ? "bits" : truth_.probable ? "probable bound" : "interval";
 }
 
-void Court::use_intervals(const std::string& judged_by) {
-  truth_.bits = false;
-  truth_.bounds = true;
-  v_.judged_by = judged_by;
+const reference::TruthOptions& Court::enter(JudgedStage stage) {
+  if (j_.plan.semantics) return truth_;
+  one_answer_ = same_bits_for_all(j_.problem(), stage);
+  only_one_answer_ = only_one_answer_ && one_answer_;
+  truth_.semantics = one_answer_ ? &kAny : nullptr;
+  truth_.bits = one_answer_;
+  truth_.bounds = truth_.probable = !one_answer_;
+  return truth_;
+}
+
+void Court::carry_intervals() {
+  truth_.bits = one_answer_ = only_one_answer_ = false;
+  truth_.bounds = truth_.probable = true;
+  v_.judged_by = "interval carried through the layer";
 }
 
 void Court::judge_bits() {
   truth_.bits = true;
-  truth_.bounds = false;
+  truth_.bounds = only_one_answer_ = false;
   v_.judged_by = "bits";
 }
 
@@ -82,8 +111,16 @@ void Court::add(const TensorTruth& truth) {
   pair.type = truth.type;
   pair.columns = truth.columns;
   pair.rows = rows;
-  pair.bits = truth_.bits ? &truth.bits : nullptr;
+  pair.bits = truth_.bits && !one_answer_ ? &truth.bits : nullptr;
   pair.want = truth.want, pair.low = truth.low, pair.high = truth.high;
+  const bool probable = !truth.probable_low.empty();
+  if (probable) {
+    pair.hard_low = truth.low, pair.hard_high = truth.high;
+    pair.low = truth.probable_low, pair.high = truth.probable_high;
+  }
+  const std::vector<float> due = one_answer_ ? values_of(truth.bits) : std::vector<float>();
+  if (one_answer_) pair.want = pair.low = pair.high = due;
+  note_weak(truth);
   pair.block_columns = is_scale(truth) ? 1 : kScaleBlock;
   const TileConfig& down = j_.c.choice.tile_down;
   const bool second = truth.tensor == "gemm2" && !down.automatic();
@@ -102,8 +139,32 @@ void Court::add(const StagePair& pair, const StageFindings& f) {
     v_.worst = f.worst;
     v_.fault_class = guess_fault(pair, f);
   }
-  fail(fmt::format("{} of {} elements of {} are wrong; worst {}", f.wrong, f.checked, pair.stage,
-                   place_text(*f.worst, pair.to_the_bit())));
+  fail(wrong_text(pair, f));
+}
+
+std::string Court::wrong_text(const StagePair& pair, const StageFindings& f) const {
+  const std::string worst = "; worst " + place_text(*f.worst, pair.to_the_bit());
+  if (one_answer_)
+    return fmt::format("{} of {} elements of {} are wrong, where every correct kernel gives one answer{}",
+                       f.wrong, f.checked, pair.stage, worst);
+  if (pair.hard_low.empty())
+    return fmt::format("{} of {} elements of {} are wrong{}", f.wrong, f.checked, pair.stage, worst);
+  return fmt::format(
+      "{} of {} elements of {} are outside the probable bound (a correct kernel's leaves it with probability "
+      "{:.0e} at most), {} outside that of any order of sums{}",
+      f.wrong, f.checked, pair.stage, reference::kFailureProbability, f.outside_hard, worst);
+}
+
+void Court::note_weak(const TensorTruth& truth) {
+  if (truth.weak.empty() || !weak_.empty()) return;
+  const double share =
+      double(std::count(truth.weak.begin(), truth.weak.end(), 1)) / double(truth.weak.size());
+  if (share > kMostWeak)
+    weak_ = fmt::format(
+        "the bound of {} is too wide to judge {:.0f} % of its elements: declare or infer the kernel's "
+        "Semantics, "
+        "or use data=exact",
+        truth.tensor, std::ceil(100 * share));
 }
 
 void Court::add(const std::vector<reference::TopkRow>& rows) {
@@ -130,6 +191,11 @@ Verdict Court::verdict() {
     v_.correctness = Correctness::mistrusted;
     v_.reason = fmt::format("an all-zero {} would have passed: the trial proves nothing", blind_);
   }
+  if (v_.correctness == Correctness::passed && !weak_.empty() && !zeros_expected_) {
+    v_.correctness = Correctness::mistrusted;
+    v_.reason = weak_;
+  }
+  if (only_one_answer_ && v_.checked > 0) v_.judged_by = "bits";
   return v_;
 }
 

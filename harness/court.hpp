@@ -1,5 +1,6 @@
 // How do the findings of many stages become one verdict? The first stage that is wrong gives reason, worst
-// place and fault class; a stage that an all-zero output would have passed makes the trial mistrusted.
+// place and fault class; a stage that an all-zero output would have passed, or whose bound is too wide, makes
+// the trial mistrusted.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "harness/compare_output.hpp"
 #include "harness/judge.hpp"
 #include "harness/judged_rows.hpp"
+#include "harness/same_bits.hpp"
 #include "reference/topk.hpp"
 #include "reference/truth.hpp"
 
@@ -31,8 +33,11 @@ class Court {
   bool to_the_bit() const { return truth_.bits; }
   /// From here on bits, whatever the kernel declares: integers have no roundings.
   void judge_bits();
-  /// From here on intervals, named so in the verdict.
-  void use_intervals(const std::string& judged_by);
+  /// How the stage that comes next is judged: a kernel that declares nothing to the bit where the data leave
+  /// one answer, else by intervals.
+  const reference::TruthOptions& enter(JudgedStage stage);
+  /// From here on intervals that were carried through the layer.
+  void carry_intervals();
 
   /// Expert and rank of each pair row; `count` pairs in all.
   void set_pairs(const std::vector<JudgedRow>& local, std::int64_t count);
@@ -50,13 +55,18 @@ class Court {
  private:
   void add(const reference::TensorTruth& truth);
   void add(const StagePair& pair, const StageFindings& findings);
+  void note_weak(const reference::TensorTruth& truth);
+  std::string wrong_text(const StagePair& pair, const StageFindings& findings) const;
 
   const JudgeCase& j_;
   reference::TruthOptions truth_;
   std::vector<JudgedRow> by_pair_;
   std::int64_t unjudged_ = 0;
   bool zeros_expected_ = false;
-  std::string blind_;  // the first main stage that zeros would have passed
+  bool one_answer_ = false;       // the current stage: to the bit although nothing is declared
+  bool only_one_answer_ = false;  // all stages so far
+  std::string blind_;             // the first main stage that zeros would have passed
+  std::string weak_;              // why the first stage with too wide a bound proves nothing
   Verdict v_;
 };
 

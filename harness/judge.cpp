@@ -9,6 +9,8 @@
 #include "fixtures/problem/group_rows.hpp"
 #include "harness/court.hpp"
 #include "harness/due_outputs.hpp"
+#include "harness/same_bits.hpp"
+#include "reference/layer.hpp"
 #include "reference/operands.hpp"
 #include "reference/topk.hpp"
 #include "reference/truth.hpp"
@@ -73,20 +75,32 @@ void judge_stages(Court& court, const JudgeCase& j) {
   const auto sample = sample_rows(local, j.c.choice.tile.block_m, affordable(j.plan.budget, macs), p.seed);
   court.leave_out(std::int64_t(local.size() - sample.size()) * (s.up_rows() + s.hidden));
   const auto tokens = first_rows(s.tokens), pairs = row_numbers(local), judged = row_numbers(sample);
-  court.add(reference::quantize_truth(p, j.tensors(), tokens, court.options()));
-  court.add(reference::gemm_truth(p, 1, j.tensors(), judged, court.options()));
-  court.add(reference::act_quant_truth(p, j.tensors(), pairs, court.options()));
-  court.add(reference::gemm_truth(p, 2, j.tensors(), judged, court.options()));
-  court.add(reference::combine_truth(p, j.tensors(), tokens, court.options()));
+  court.add(reference::quantize_truth(p, j.tensors(), tokens, court.enter(JudgedStage::quantize)));
+  court.add(reference::gemm_truth(p, 1, j.tensors(), judged, court.enter(JudgedStage::gemm1)));
+  court.add(reference::act_quant_truth(p, j.tensors(), pairs, court.enter(JudgedStage::act_quant)));
+  court.add(reference::gemm_truth(p, 2, j.tensors(), judged, court.enter(JudgedStage::gemm2)));
+  court.add(reference::combine_truth(p, j.tensors(), tokens, court.enter(JudgedStage::combine)));
   if (local.empty()) court.expect_zeros();
 }
 
-/// A kernel that shows nothing but `out` is judged by the interval carried through the layer.
+/// A kernel that shows nothing but `out` is judged to the bit of the whole layer, or by the intervals carried
+/// through it.
 bool shows_only_out(const TensorSet& outputs) { return outputs.all().size() == 1 && outputs.has("out"); }
 
 void judge_whole_layer(Court& court, const JudgeCase& j) {
   const auto tokens = first_rows(j.problem().shape.tokens);
-  court.use_intervals("interval carried through the layer");
+  if (court.to_the_bit()) {
+    TensorSet due = reference::exact_layer(j.problem(), *j.plan.semantics, j.inputs, j.plan.threads);
+    reference::TensorTruth out;
+    out.tensor = "out";
+    out.columns = j.problem().shape.hidden;
+    out.rows = tokens;
+    out.bits = std::move(due.at("out"));
+    reference::StageTruth layer{"moe_layer", {}};
+    layer.tensors.push_back(std::move(out));
+    return court.add(layer);
+  }
+  court.carry_intervals();
   court.add(reference::layer_truth(j.problem(), j.inputs, tokens, court.options()));
 }
 
@@ -129,7 +143,8 @@ void judge_grouped_gemm(Court& court, const JudgeCase& j) {
   const auto sample = sample_rows(rows, j.c.choice.tile.block_m, most, j.problem().seed);
   court.set_pairs(rows, rows.empty() ? 0 : row_numbers(rows).back() + 1);
   court.leave_out(std::int64_t(rows.size() - sample.size()) * gemm.w.n);
-  court.add(reference::grouped_gemm_truth(j.problem(), j.inputs, row_numbers(sample), court.options()));
+  court.add(reference::grouped_gemm_truth(j.problem(), j.inputs, row_numbers(sample),
+                                          court.enter(JudgedStage::gemm1)));
   const bool owned = std::any_of(rows.begin(), rows.end(), [](const JudgedRow& r) { return r.expert >= 0; });
   if (!owned) court.expect_zeros();
 }
@@ -145,14 +160,15 @@ void judge_by_op(Court& court, const JudgeCase& j) {
     case Op::topk:
       return judge_topk(court, j);
     case Op::quantize:
-      return court.add(
-          reference::quantize_truth(p, j.tensors(), first_rows(p.shape.tokens), court.options()));
+      return court.add(reference::quantize_truth(p, j.tensors(), first_rows(p.shape.tokens),
+                                                 court.enter(JudgedStage::quantize)));
     case Op::act_quant:
-      return court.add(
-          reference::act_quant_truth(p, j.tensors(), first_rows(p.shape.pairs()), court.options()));
+      return court.add(reference::act_quant_truth(p, j.tensors(), first_rows(p.shape.pairs()),
+                                                  court.enter(JudgedStage::act_quant)));
     case Op::combine:
       if (!has_local_pairs(j)) court.expect_zeros();
-      return court.add(reference::combine_truth(p, j.tensors(), first_rows(p.shape.tokens), court.options()));
+      return court.add(reference::combine_truth(p, j.tensors(), first_rows(p.shape.tokens),
+                                                court.enter(JudgedStage::combine)));
     case Op::align:
       return judge_align(court, j);
     case Op::inv_rope_quant:

@@ -1,6 +1,6 @@
-// Is what a kernel gave right? Every stage is judged on the kernel's own previous output, to the bit where
-// its Semantics is declared, else by the interval that every correct kernel stays in; a kernel that shows
-// only `out` is judged by the interval carried through the layer.
+// Is what a kernel gave right? Every stage is judged on the kernel's own previous output: to the bit where
+// its Semantics is declared or the data leave every correct kernel one answer, else by the probable bound
+// inside the hard one; a kernel that shows only `out` is judged by the intervals carried through the layer.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace moe::harness {
 
 struct JudgePlan {
-  std::optional<Semantics> semantics;  // what the kernel declares; empty = nothing
+  std::optional<Semantics> semantics;  // what the kernel declares or what was inferred; empty = nothing
   bool by_interval = false;            // use intervals although the Semantics is declared
   double budget = 2e9;  // multiply-adds of GEMM rows to judge; beyond it a seeded sample of rows
   int threads = 1;

@@ -110,14 +110,14 @@ TEST(Judge, AZeroLayerIsMistrusted) {
   EXPECT_EQ(l.verdict().correctness, Correctness::mistrusted) << l.verdict().reason;
 }
 
-// A kernel that shows only its result is judged by the interval carried through the layer.
+// A kernel that shows only its result and declares its Semantics is judged to the bit of the whole layer.
 TEST(Judge, WholeLayerOnly) {
   Layer l;
   TensorSet only;
   only.add(l.outputs.at("out"));
   l.outputs = only;
   EXPECT_EQ(l.verdict().correctness, Correctness::passed) << l.verdict().reason;
-  std::memset(l.outputs.at("out").data(), 0, 256 * 2);
+  l.bf16("out", 3, 77) ^= 1;
   EXPECT_EQ(l.verdict().correctness, Correctness::failed);
 }
 

@@ -1,0 +1,171 @@
+// How is a kernel judged that declares nothing? To the bit where the data leave one answer, else by the
+// probable bound, and mistrusted where that is too wide.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "fixtures/problem/auto_tile.hpp"
+#include "fixtures/problem/generate.hpp"
+#include "fixtures/problem/number_formats.hpp"
+#include "harness/judge.hpp"
+#include "harness/same_bits.hpp"
+#include "reference/layer.hpp"
+#include "reference/stage_rows.hpp"
+#include "reference/truth.hpp"
+
+namespace moe::harness {
+namespace {
+
+constexpr QuantKind kKinds[] = {QuantKind::tensor_static, QuantKind::tensor_dynamic, QuantKind::token_channel,
+                                QuantKind::block128};
+constexpr const char* kPresets[] = {"moeproof",      "vllm-triton", "vllm-triton-swap",
+                                    "sglang-triton", "deepgemm",    "cutlass"};
+
+/// A problem, and what a kernel of some preset gives for it.
+struct Trial {
+  Case c;
+  TensorSet inputs, outputs;
+
+  Trial(Op op, QuantKind kind, DataMode data, std::int64_t k = 512) {
+    Problem& p = c.problem;
+    p.op = op;
+    p.contract = Contract::offsets;
+    p.shape = {.tokens = 24, .hidden = k, .intermediate = 256, .experts = 4, .top_k = 2};
+    if (op == Op::grouped_gemm) p.shape.top_k = 1;
+    p.quant.kind = kind;
+    p.data = data;
+    const Routing routing = routing_of(p);
+    c.choice = resolve_tiles(c.choice, routing.load(0, 4));
+    inputs = make_inputs(p, c.choice, routing, 1);
+  }
+  void run(const char* preset) {
+    Semantics semantics = semantics_preset(preset, c.problem.quant.block());
+    semantics.weight_place = WeightPlace::combine;  // as the tensors' contract says to who declares nothing
+    if (c.problem.op == Op::moe_layer) {
+      outputs = reference::exact_layer(c.problem, semantics, inputs, 2);
+      return;
+    }
+    const reference::TruthOptions bits{&semantics, true, false, false, 2};
+    const auto tokens = reference::all_rows(c.problem.shape.tokens),
+               pairs = reference::all_rows(c.problem.shape.pairs());
+    const TensorSet none;
+    const reference::StageTensors read{inputs, none};
+    reference::StageTruth truth;
+    if (c.problem.op == Op::grouped_gemm)
+      truth = reference::grouped_gemm_truth(c.problem, inputs, tokens, bits);
+    if (c.problem.op == Op::quantize) truth = reference::quantize_truth(c.problem, read, tokens, bits);
+    if (c.problem.op == Op::act_quant) truth = reference::act_quant_truth(c.problem, read, pairs, bits);
+    if (c.problem.op == Op::combine) truth = reference::combine_truth(c.problem, read, tokens, bits);
+    outputs = TensorSet();
+    for (reference::TensorTruth& t : truth.tensors) outputs.add(std::move(t.bits));
+  }
+  Verdict verdict() const {
+    JudgePlan plan;
+    plan.threads = 2;
+    return judge(c, inputs, outputs, plan);
+  }
+  std::uint16_t& bf16(const char* tensor, std::size_t i) { return outputs.at(tensor).as<std::uint16_t>()[i]; }
+};
+
+// Catches: a claim of "one answer" that some correct kernel does not give, which would fail it.
+TEST(Undeclared, EveryPresetGivesTheOneAnswer) {
+  for (const DataMode data : {DataMode::exact, DataMode::coded})
+    for (const QuantKind kind : kKinds)
+      for (const Op op : {Op::grouped_gemm, Op::quantize, Op::act_quant, Op::combine, Op::moe_layer}) {
+        Trial trial(op, kind, data);
+        for (const char* preset : kPresets) {
+          trial.run(preset);
+          const Verdict v = trial.verdict();
+          EXPECT_TRUE(v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted)
+              << name(data) << " " << name(kind) << " " << name(op) << " " << preset << ": " << v.reason;
+          if (op == Op::grouped_gemm) {
+            EXPECT_EQ(v.judged_by, "bits");
+          }
+        }
+      }
+}
+
+// Catches: exact data judged by a bound that lets a wrong last bit pass.
+TEST(Undeclared, OneWrongBitFailsOnExactData) {
+  for (const DataMode data : {DataMode::exact, DataMode::coded}) {
+    Trial trial(Op::grouped_gemm, QuantKind::tensor_static, data);
+    trial.run("vllm-triton");
+    std::size_t at = 0;
+    while ((trial.bf16("c", at) & 0x7FFFu) == 0) ++at;
+    trial.bf16("c", at) ^= 1;
+    const Verdict v = trial.verdict();
+    EXPECT_EQ(v.correctness, Correctness::failed);
+    EXPECT_EQ(v.wrong, 1);
+    EXPECT_NE(v.reason.find("one answer"), std::string::npos) << v.reason;
+  }
+  Trial layer(Op::moe_layer, QuantKind::block128, DataMode::exact);
+  layer.run("cutlass");
+  layer.bf16("gemm1", 77) ^= 1;
+  EXPECT_EQ(layer.verdict().correctness, Correctness::failed);
+}
+
+// Catches: false alarms on real data, and verdicts that trust nothing there.
+TEST(Undeclared, CorrectKernelsPassOnRealData) {
+  for (const DataMode data : {DataMode::normal, DataMode::impulse})
+    for (const QuantKind kind : kKinds)
+      for (const Op op : {Op::grouped_gemm, Op::moe_layer}) {
+        Trial trial(op, kind, data);
+        for (const char* preset : {"moeproof", "deepgemm", "cutlass"}) {
+          trial.run(preset);
+          const Verdict v = trial.verdict();
+          EXPECT_EQ(v.correctness, Correctness::passed)
+              << name(data) << " " << name(kind) << " " << name(op) << " " << preset << ": " << v.reason;
+          EXPECT_EQ(v.judged_by, "probable bound");
+        }
+      }
+}
+
+// Catches: a fault that only the order-free bound is asked about. A value off by a tenth of the rms is
+// outside the probable bound and inside the hard one; a huge one is outside both, and the reason says which.
+TEST(Undeclared, TheReasonSaysWhichBoundIsBroken) {
+  Trial trial(Op::grouped_gemm, QuantKind::tensor_static, DataMode::normal, 2048);
+  trial.run("vllm-triton-swap");
+  double square = 0;
+  for (const std::uint16_t code : trial.outputs.at("c").as<std::uint16_t>())
+    square += std::pow(decode_bf16(code), 2);
+  const float rms = float(std::sqrt(square / double(trial.outputs.at("c").size())));
+  trial.bf16("c", 300) = encode_bf16(decode_bf16(trial.bf16("c", 300)) + rms / 4);
+  const Verdict near = trial.verdict();
+  EXPECT_EQ(near.correctness, Correctness::failed);
+  EXPECT_EQ(near.wrong, 1);
+  EXPECT_NE(near.reason.find("probability 1e-12 at most), 0 outside"), std::string::npos) << near.reason;
+  trial.bf16("c", 300) = encode_bf16(1e4f * rms);
+  const Verdict far = trial.verdict();
+  EXPECT_NE(far.reason.find("1 outside that of any order"), std::string::npos) << far.reason;
+}
+
+// Catches: a pass that proves nothing. Products of one sign in one chain over K lose so much that no bound is
+// tight; such a kernel is mistrusted, not passed.
+TEST(Undeclared, ATooWideBoundIsMistrusted) {
+  Trial trial(Op::grouped_gemm, QuantKind::tensor_static, DataMode::normal, 4096);
+  for (const char* codes : {"a_codes", "w"})
+    for (std::uint8_t& code : trial.inputs.at(codes).as<std::uint8_t>()) code &= 0x7Fu;
+  trial.run("vllm-triton-swap");
+  const Verdict v = trial.verdict();
+  EXPECT_EQ(v.correctness, Correctness::mistrusted) << v.reason;
+  EXPECT_NE(v.reason.find("too wide"), std::string::npos) << v.reason;
+}
+
+// Catches: the same for a kernel that shows only `out`: with every code open within its bound the interval is
+// wide; what leaves it still fails.
+TEST(Undeclared, OnlyTheLayersOutputIsMistrustedOrFails) {
+  Trial trial(Op::moe_layer, QuantKind::block128, DataMode::normal);
+  trial.run("deepgemm");
+  TensorSet only;
+  only.add(std::move(trial.outputs.at("out")));
+  trial.outputs = std::move(only);
+  const Verdict v = trial.verdict();
+  EXPECT_EQ(v.correctness, Correctness::mistrusted) << v.reason;
+  EXPECT_NE(v.reason.find("too wide"), std::string::npos) << v.reason;
+  trial.bf16("out", 9) = encode_bf16(-100 * decode_bf16(trial.bf16("out", 9)) + 1000);
+  EXPECT_EQ(trial.verdict().correctness, Correctness::failed);
+}
+
+}  // namespace
+}  // namespace moe::harness
