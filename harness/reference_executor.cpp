@@ -86,7 +86,7 @@ void ReferenceSession::layer(TensorSet& out, const reference::TruthOptions& opti
 void ReferenceSession::compute(TensorSet& out) {
   const Problem& p = case_.problem;
   const auto semantics = device::moeproof_kernel().semantics(p, case_.choice);
-  const reference::TruthOptions options{&*semantics, true, false, false, threads_};
+  const reference::TruthOptions options{&*semantics, true, false, threads_};
   const StageTensors tensors{inputs_, out};
   const auto tokens = first_rows(p.shape.tokens), pairs = first_rows(p.shape.pairs());
   switch (p.op) {

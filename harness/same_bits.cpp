@@ -1,5 +1,7 @@
 #include "harness/same_bits.hpp"
 
+#include "fixtures/problem/exact_layer.hpp"
+
 namespace moe::harness {
 namespace {
 
@@ -12,11 +14,12 @@ bool exact_data(const Problem& p, JudgedStage stage) {
     case JudgedStage::gemm1:
       return p.op == Op::grouped_gemm || p.op == Op::moe_layer;
     case JudgedStage::act_quant:
-      return p.op == Op::act_quant && identity_far_out(p.shape.activation);
-    case JudgedStage::combine:
-      return p.op == Op::combine;
+      return p.op == Op::moe_layer ? exact_layer_data(p)
+                                   : p.op == Op::act_quant && identity_far_out(p.shape.activation);
     case JudgedStage::gemm2:
-      return false;
+      return p.op == Op::moe_layer && exact_layer_data(p);
+    case JudgedStage::combine:  // a layer's routing weights are seldom powers of two
+      return p.op == Op::combine;
   }
   return false;
 }

@@ -30,7 +30,7 @@ TensorSet exact_layer(const Problem& problem, const Semantics& semantics, const 
                       int threads) {
   const MoeShape& shape = problem.shape;
   const QuantKind kind = problem.quant.kind;
-  const TruthOptions options{&semantics, true, false, false, threads};
+  const TruthOptions options{&semantics, true, false, threads};
   TensorSet outputs = routed(problem, inputs);
   const StageTensors tensors{inputs, outputs};
   const std::vector<std::int64_t> tokens = all_rows(shape.tokens), pairs = all_rows(shape.pairs());

@@ -150,7 +150,7 @@ TensorSet spec_act_quant(const Problem& problem, const Semantics& semantics, Sta
 }
 
 Tensor spec_combine(const Problem& problem, const Semantics& semantics, StageTensors tensors, int threads) {
-  TruthOptions options{&semantics, false, true, false, threads};
+  TruthOptions options{&semantics, false, true, threads};
   const std::vector<std::int64_t> tokens = all_rows(problem.shape.tokens);
   const StageTruth truth = combine_truth(problem, tensors, tokens, options);
   const std::vector<float>& want = truth.at("out").want;

@@ -52,8 +52,8 @@ struct TruthOptions {
   const Semantics* semantics = nullptr;  // null: the kernel declares nothing
   bool bits = true;                      // fill `bits` (needs semantics)
   bool bounds = true;                    // fill want, low, high
-  bool probable = false;                 // with bounds: fill probable_low and probable_high too
   int threads = 1;
+  bool probable = false;  // with bounds: fill probable_low and probable_high too
 };
 
 /// Whether an interval is too wide to trust what lies in it: wider to a side than a quarter of the output and

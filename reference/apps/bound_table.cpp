@@ -43,8 +43,7 @@ Problem problem_of(QuantKind kind, std::int64_t k, std::int64_t rows, std::int64
 double reach_of(const char* preset, const Problem& problem, const TensorSet& inputs, const TensorTruth& truth,
                 int threads) {
   const Semantics semantics = semantics_preset(preset, problem.quant.block());
-  const StageTruth bits =
-      grouped_gemm_truth(problem, inputs, truth.rows, {&semantics, true, false, false, threads});
+  const StageTruth bits = grouped_gemm_truth(problem, inputs, truth.rows, {&semantics, true, false, threads});
   const auto got = bits.tensors[0].bits.as<std::uint16_t>();
   double worst = 0;
   for (std::size_t i = 0; i < got.size(); ++i) {
@@ -76,7 +75,7 @@ void print_row(QuantKind kind, std::int64_t k, std::int64_t rows, std::int64_t c
   const Problem problem = problem_of(kind, k, rows, columns, 1);
   const TensorSet inputs = make_inputs(problem, routing_of(problem), threads);
   const StageTruth stage =
-      grouped_gemm_truth(problem, inputs, all_rows(rows), {nullptr, false, true, true, threads});
+      grouped_gemm_truth(problem, inputs, all_rows(rows), {nullptr, false, true, threads, true});
   const TensorTruth& truth = stage.tensors[0];
   const std::array<double, 3> speed = rates(problem, inputs, threads);
   std::vector<double> probable, hard;

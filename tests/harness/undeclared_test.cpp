@@ -46,7 +46,7 @@ struct Trial {
       outputs = reference::exact_layer(c.problem, semantics, inputs, 2);
       return;
     }
-    const reference::TruthOptions bits{&semantics, true, false, false, 2};
+    const reference::TruthOptions bits{&semantics, true, false, 2};
     const auto tokens = reference::all_rows(c.problem.shape.tokens),
                pairs = reference::all_rows(c.problem.shape.pairs());
     const TensorSet none;

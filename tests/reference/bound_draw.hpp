@@ -181,12 +181,12 @@ inline Reach reach_of(const TensorTruth& truth, std::span<const std::uint16_t> g
 inline StageTruth gemm_bits_of(const Problem& problem, const TensorSet& inputs, const Semantics& semantics,
                                int threads) {
   return grouped_gemm_truth(problem, inputs, all_rows(problem.shape.tokens),
-                            {&semantics, true, false, false, threads});
+                            {&semantics, true, false, threads});
 }
 
 inline StageTruth undeclared_bounds(const Problem& problem, const TensorSet& inputs, int threads) {
   return grouped_gemm_truth(problem, inputs, all_rows(problem.shape.tokens),
-                            {nullptr, false, true, true, threads});
+                            {nullptr, false, true, threads, true});
 }
 
 }  // namespace moe::reference::draw

@@ -44,7 +44,7 @@ struct Judged {
 std::vector<Judged> judge_all(const Problem& problem, const TensorSet& inputs, const TensorSet& outputs,
                               const Semantics* semantics) {
   const StageTensors tensors{inputs, outputs};
-  const TruthOptions options{semantics, false, true, true, 2};
+  const TruthOptions options{semantics, false, true, 2, true};
   const auto tokens = all_rows(problem.shape.tokens), pairs = all_rows(problem.shape.pairs());
   return {{"quantize", worst_ratio(quantize_truth(problem, tensors, tokens, options), outputs)},
           {"gemm1", worst_ratio(gemm_truth(problem, 1, tensors, pairs, options), outputs)},
@@ -116,7 +116,7 @@ double rejected(const StageTruth& stage, const TensorSet& outputs, bool probable
 
 // Catches: a bound so loose that it judges nothing. GEMM 1 of a correct kernel, but without its last 128 k's.
 TEST(Bound, AMissingBlockOfKIsSeenByMostElements) {
-  const TruthOptions nothing_declared{nullptr, false, true, false, 2};
+  const TruthOptions nothing_declared{nullptr, false, true, 2};
   for (const std::int64_t hidden : {256, 512, 1024}) {
     const draw::Layer layer = tame_layer(5, hidden, 128);
     TensorSet outputs = exact_layer(layer.problem, Semantics{}, layer.inputs, 2);
@@ -130,7 +130,7 @@ TEST(Bound, AMissingBlockOfKIsSeenByMostElements) {
       std::fill_n(cut.at("x_codes").as<std::uint8_t>().data() + row * hidden + hidden - 128, 128,
                   std::uint8_t(0));
     const Semantics semantics;
-    const TruthOptions bits{&semantics, true, false, false, 2};
+    const TruthOptions bits{&semantics, true, false, 2};
     const auto pairs = all_rows(layer.problem.shape.pairs());
     const StageTruth wrong = gemm_truth(layer.problem, 1, {layer.inputs, cut}, pairs, bits);
     const TensorTruth& wrong_gemm1 = wrong.at("gemm1");
@@ -158,7 +158,7 @@ TEST(Bound, AMissingExpertIsSeenInTheWholeLayerWhereTheAccumulatorIsFine) {
   for (const char* preset : {"vllm-triton", "moeproof", "nothing"}) {
     const bool declared = std::string(preset) != "nothing";
     const Semantics semantics = declared ? semantics_preset(preset, true) : Semantics{};
-    const TruthOptions options{declared ? &semantics : nullptr, false, true, true, 2};
+    const TruthOptions options{declared ? &semantics : nullptr, false, true, 2, true};
     ids[0] = 0;
     const StageTruth truth = layer_truth(layer.problem, layer.inputs, first, options);
     EXPECT_EQ(rejected(truth, exact_layer(layer.problem, semantics, layer.inputs, 2)), 0.0) << preset;

@@ -123,7 +123,7 @@ RC_GTEST_PROP(Contracts, AllFourAreOneGemm, (std::uint64_t seed)) {
   Rows rows = draw_rows(random);
   RC_PRE(rows.pairs > 0);
   const Semantics semantics;
-  const TruthOptions options{&semantics, true, true, false, 2};
+  const TruthOptions options{&semantics, true, true, 2};
   std::vector<std::vector<std::uint16_t>> bits;
   std::vector<std::vector<float>> low;
   for (const Contract contract :
@@ -191,7 +191,7 @@ RC_GTEST_PROP(Contracts, SampledRowsEqualTheWhole, (std::uint64_t seed)) {
   const draw::Layer layer = draw::layer(random, QuantKind(random() % 4));
   const Problem& problem = layer.problem;
   const Semantics semantics;
-  const TruthOptions options{&semantics, true, true, false, 2};
+  const TruthOptions options{&semantics, true, true, 2};
   const TensorSet outputs = exact_layer(problem, semantics, layer.inputs, 2);
   const StageTensors tensors{layer.inputs, outputs};
   const std::int64_t token = std::int64_t(random() % std::uint64_t(problem.shape.tokens));
