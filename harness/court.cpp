@@ -75,6 +75,7 @@ const reference::TruthOptions& Court::enter(JudgedStage stage) {
 void Court::carry_intervals() {
   truth_.bits = one_answer_ = only_one_answer_ = false;
   truth_.bounds = truth_.probable = true;
+  carried_ = true;
   v_.judged_by = "interval carried through the layer";
 }
 
@@ -150,8 +151,9 @@ std::string Court::wrong_text(const StagePair& pair, const StageFindings& f) con
   if (pair.hard_low.empty())
     return fmt::format("{} of {} elements of {} are wrong{}", f.wrong, f.checked, pair.stage, worst);
   return fmt::format(
-      "{} of {} elements of {} are outside the probable bound (a correct kernel's leaves it with probability "
-      "{:.0e} at most), {} outside that of any order of sums{}",
+      "{} of {} elements of {} are wrong: outside the probable bound, where a correct kernel's are with "
+      "probability "
+      "{:.0e} at most, {} of them outside the bound of any order of sums{}",
       f.wrong, f.checked, pair.stage, reference::kFailureProbability, f.outside_hard, worst);
 }
 
@@ -192,7 +194,9 @@ Verdict Court::verdict() {
     v_.reason = fmt::format("an all-zero {} would have passed: the trial proves nothing", blind_);
   }
   if (v_.correctness == Correctness::passed && !weak_.empty() && !zeros_expected_) {
-    v_.correctness = Correctness::mistrusted;
+    // Carried through a layer a bound is seldom tight: zeros would have failed, and the reason tells the
+    // rest.
+    if (!carried_) v_.correctness = Correctness::mistrusted;
     v_.reason = weak_;
   }
   if (only_one_answer_ && v_.checked > 0) v_.judged_by = "bits";

@@ -65,6 +65,7 @@ class Court {
   bool zeros_expected_ = false;
   bool one_answer_ = false;       // the current stage: to the bit although nothing is declared
   bool only_one_answer_ = false;  // all stages so far
+  bool carried_ = false;          // intervals come through the whole layer
   std::string blind_;             // the first main stage that zeros would have passed
   std::string weak_;              // why the first stage with too wide a bound proves nothing
   Verdict v_;
