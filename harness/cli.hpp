@@ -14,6 +14,7 @@ struct Streams {
   std::ostream& out;
   std::ostream& err;
   bool out_is_terminal = false, err_is_terminal = false;
+  std::string program = "moeproof";  // as the user called it, so that printed commands can be pasted
 };
 
 /// Runs one command line (without the program's name) and returns the exit status.

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "fixtures/problem/errors.hpp"
 #include "harness/cli.hpp"
 #include "harness/suite.hpp"
 
@@ -24,6 +27,9 @@ void skip_untimed(Report& report, const std::string& executor) {
 int cmd_bench(const Options& given, const Streams& s) {
   Options o = given;
   if (!o.run.executor_given) o.run.executor = "cuda";
+  for (const char* untimed : {"emulated", "reference"})
+    if (o.run.executor == untimed)
+      throw BadInput(fmt::format("--executor {} cannot time; bench needs cuda or process:CMD", untimed));
   const auto works = expand(o.problem, o.run.shard);
   Suite suite = open_suite(o, s);
   suite.plan.timing = device::TimingPlan{};

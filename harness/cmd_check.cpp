@@ -53,7 +53,9 @@ void run_trials(Suite& suite) {
   int failures = 0;
   const ProblemOptions& o = suite.options.problem;
   const ProposalFrame frame{
-      o.op, o.contract, o.gemm, o.quant.has_value(), o.quant.value_or(QuantScheme{}), o.choice.kernel};
+      o.op_given,     o.op, o.contract, o.gemm, o.quant.has_value(), o.quant.value_or(QuantScheme{}),
+      o.choice.kernel};
+  suite.progress->planned = std::size_t(suite.options.run.trials);
   for (int trial = 0; trial < suite.options.run.trials; ++trial) {
     if (!suite.options.run.shard.owns(std::size_t(trial))) continue;
     if (suite.budget.over()) {

@@ -60,7 +60,8 @@ int cmd_doctor(const Options& o, const Streams& s) {
   for (const char* executor : {"cuda", "emulated", "reference"}) s.out << executor_line(executor);
   s.out << hardware_line(o.hardware);
   s.out << "Predictions and the emulated SM need no GPU. To check a first layer here:\n"
-           "  moeproof check --model deepseek-v3 --tp 8 --tokens 16 --load zipf:1.2 --layout both\n";
+        << "  " << s.program
+        << " check --model deepseek-v3 --tp 8 --tokens 16 --load zipf:1.2 --layout both\n";
   return 0;
 }
 

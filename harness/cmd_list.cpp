@@ -57,6 +57,17 @@ void list_layouts(std::ostream& out) {
          "all           the three\n";
 }
 
+void list_ops(std::ostream& out) {
+  out << "topk          router: scores, groups, the top_k experts of a token and their weights\n"
+         "align         rows of each expert, padded to whole blocks\n"
+         "quantize      bf16 to FP8 codes and scales\n"
+         "grouped_gemm  one GEMM an expert (--gemm 1|2) under --contract routed, contiguous, masked or "
+         "offsets\n"
+         "act_quant     activation of GEMM 1's output and its quantisation\n"
+         "combine       weighted sum of a token's experts\n"
+         "moe_layer     all of them, from router logits to the combined output\n";
+}
+
 struct Topic {
   const char* name;
   void (*list)(std::ostream&);
@@ -64,7 +75,8 @@ struct Topic {
 constexpr Topic kTopics[] = {{"models", list_models},
                              {"hardware", list_hardware},
                              {"kernels", list_kernels},
-                             {"layouts", list_layouts}};
+                             {"layouts", list_layouts},
+                             {"ops", list_ops}};
 
 }  // namespace
 
@@ -77,7 +89,8 @@ int cmd_list(const Options& o, const Streams& s) {
     found = true;
   }
   if (!found)
-    throw BadInput(fmt::format("'{}' is no topic; write models, hardware, kernels or layouts", o.words[0]));
+    throw BadInput(
+        fmt::format("'{}' is no topic; write models, hardware, kernels, layouts or ops", o.words[0]));
   return 0;
 }
 

@@ -18,7 +18,8 @@ std::vector<CaseRecord> predict_work(const Work& work, const Hardware& hardware)
   const Routing routing = routing_of(work.problem);
   std::vector<CaseRecord> records;
   for (const Choice& choice : work.choices) {
-    CaseRecord record{{work.problem, choice}, {}, {}, {}, {}, {}};
+    CaseRecord record;
+    record.trial = {work.problem, choice};
     record.prediction = sim::predict(work.problem, choice, hardware, routing);
     records.push_back(record);
   }
@@ -34,11 +35,11 @@ int cmd_predict(const Options& o, const Streams& s) {
   const auto works = expand(o.problem, o.run.shard);
   Report report;
   report.command = o.command;
-  report.hardware = hardware.name;
+  report.hardware = hardware_text(hardware);
   std::string tables;
   for (const Work& work : works) {
     auto records = predict_work(work, hardware);
-    if (works.size() <= kExplained && records.size() <= 3) tables += predict_table(records);
+    if (works.size() <= kExplained && records.size() <= 3) tables += predict_table(records, report.hardware);
     for (CaseRecord& r : records) report.cases.push_back(std::move(r));
   }
   if (!o.output.quiet && !reports_to_stdout(o.output))

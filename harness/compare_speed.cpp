@@ -36,7 +36,7 @@ Speed compare_speed(const Measurement& now, const Measurement& before) {
 
 ModelAgreement compare_model(const Prediction& p, const Measurement& m) {
   if (m.seconds.empty() || !(p.seconds > 0)) return ModelAgreement::no_data;
-  const double error = std::abs(p.seconds / m.median() - 1);
+  const double error = std::abs(m.median() / p.seconds - 1);  // as the uncertainty is meant
   return error <= p.uncertainty ? ModelAgreement::agrees : ModelAgreement::off;
 }
 

@@ -15,7 +15,8 @@ inline constexpr double kSameShare = 0.02;
 /// medians within kSameShare = same; else ambiguous. Where cycles contradict seconds the answer is ambiguous.
 Speed compare_speed(const Measurement& now, const Measurement& before);
 
-/// agrees: the relative error is within the prediction's uncertainty; off: beyond; no_data: nothing measured.
+/// agrees: the measured time lies within the prediction's uncertainty; off: beyond; no_data: nothing
+/// measured.
 ModelAgreement compare_model(const Prediction& prediction, const Measurement& measurement);
 
 }  // namespace moe::harness

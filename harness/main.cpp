@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is a write error with its own message, not a silent death
   moe::harness::end_cleanly_on_signals();
   const moe::harness::Streams streams{std::cout, std::cerr, ::isatty(STDOUT_FILENO) != 0,
-                                      ::isatty(STDERR_FILENO) != 0};
+                                      ::isatty(STDERR_FILENO) != 0,
+                                      argc > 0 && argv[0][0] != '\0' ? argv[0] : "moeproof"};
   return moe::harness::run_command_line({argv + 1, argv + argc}, streams);
 }

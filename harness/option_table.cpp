@@ -103,7 +103,9 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.quant = parse_quant(v); }},
       {"op", "OP", kProblems, g,
        "moe_layer, grouped_gemm, topk, align, quantize, act_quant, combine (default moe_layer)",
-       [](Options& o, Text v) { o.problem.op = parse_name("op", v, Op::inv_rope_quant); }},
+       [](Options& o, Text v) {
+         o.problem.op = parse_name("op", v, Op::inv_rope_quant), o.problem.op_given = true;
+       }},
       {"contract", "NAME", kProblems, g, "of grouped_gemm: routed, contiguous, masked or offsets",
        [](Options& o, Text v) { o.problem.contract = parse_name("contract", v, Contract::offsets); }},
       {"gemm", "1|2", kProblems, g, "of grouped_gemm: 1 = up and gate, 2 = down (default 1)",

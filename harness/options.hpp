@@ -31,6 +31,7 @@ struct ProblemOptions {
   LayoutRequest layout = LayoutRequest::swap_ab;
   Choice choice;  // kernel and tiles; its layout is not used
   Op op = Op::moe_layer;
+  bool op_given = false;
   Contract contract = Contract::contiguous;
   int gemm = 1;
   DataMode data = DataMode::normal;

@@ -62,10 +62,10 @@ std::string speedup_row(const std::vector<CaseRecord>& records) {
 
 }  // namespace
 
-std::string predict_table(const std::vector<CaseRecord>& records) {
+std::string predict_table(const std::vector<CaseRecord>& records, const std::string& hardware) {
   const Problem& p = records.front().trial.problem;
-  std::string out = fmt::format("{}  tokens {}  load {}  {}\n", shape_text(p), p.shape.tokens,
-                                to_string(p.routing.load), name(p.quant.kind));
+  std::string out = fmt::format("{}  tokens {}  load {}  {}  on {}\n", shape_text(p), p.shape.tokens,
+                                to_string(p.routing.load), name(p.quant.kind), hardware);
   std::vector<std::string> layouts, tiles;
   for (const CaseRecord& r : records) {
     layouts.push_back(std::string(name(r.trial.choice.layout)));
@@ -73,6 +73,7 @@ std::string predict_table(const std::vector<CaseRecord>& records) {
   }
   out += line("", layouts) + line("tile", tiles);
   out += row("time", records, [](const Prediction& q) { return seconds_text(q.seconds); });
+  out += row("  give or take", records, [](const Prediction& q) { return percent_text(q.uncertainty); });
   out += speedup_row(records);
   out += part_rows(records);
   out += row("limited by", records, [](const Prediction& q) { return std::string(name(q.limit)); });

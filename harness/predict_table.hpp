@@ -8,7 +8,8 @@
 
 namespace moe::harness {
 
-/// `records` are the choices of one problem; 80 columns for up to three of them.
-std::string predict_table(const std::vector<CaseRecord>& records);
+/// `records` are the choices of one problem; 80 columns for up to three of them. `hardware` as in
+/// hardware_text.
+std::string predict_table(const std::vector<CaseRecord>& records, const std::string& hardware);
 
 }  // namespace moe::harness

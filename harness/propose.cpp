@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
 
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -49,10 +50,14 @@ Gen<LoadSpec> load() {
   });
 }
 
-QuantScheme quant_of(const ProposalFrame& frame, int kind, bool power_of_two) {
+/// Block scales, the most used, have every second turn of three trials.
+constexpr std::array kTurns{QuantKind::block128,      QuantKind::tensor_static, QuantKind::block128,
+                            QuantKind::token_channel, QuantKind::block128,      QuantKind::tensor_dynamic};
+
+QuantScheme quant_of(const ProposalFrame& frame, QuantKind kind, bool power_of_two) {
   if (frame.quant_given) return frame.quant;
   QuantScheme q;
-  q.kind = QuantKind(kind);
+  q.kind = kind;
   q.scale_format = power_of_two && q.block() ? ScaleFormat::ue8m0 : ScaleFormat::f32;
   return q;
 }
@@ -92,21 +97,34 @@ bool exists(const Problem& p) {
   }
 }
 
-Gen<Problem> problem(const ProposalFrame& frame, int size) {
-  return gen::exec([frame, size] {
+/// Whole layers, and one trial in four a grouped GEMM of the next contract, where the user named no op.
+void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
+  p.op = frame.op, p.contract = frame.contract, p.gemm = frame.gemm;
+  if (frame.op_given || trial % 4 != 3) return;
+  p.op = Op::grouped_gemm;
+  p.contract = Contract(trial / 4 % 4);
+  p.gemm = 1 + *pick(0, 2);
+}
+
+/// Columns: mostly a few units; one draw in six is long enough to go round a pipeline of stages.
+std::int64_t width(std::int64_t unit, std::int64_t few) {
+  const std::int64_t units = *pick(0, 6) == 0 ? 10 * 128 / unit : few;
+  return *multiple(unit, int(units));
+}
+
+Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
+  return gen::exec([frame, size, trial] {
     Problem p;
-    p.op = frame.op;
-    p.contract = frame.contract;
-    p.gemm = frame.gemm;
-    p.quant = quant_of(frame, *pick(0, 4), *pick(0, 4) == 0);
+    choose_op(p, frame, trial);
+    p.quant = quant_of(frame, kTurns[std::size_t(trial / 3) % kTurns.size()], *pick(0, 4) == 0);
     MoeShape& s = p.shape;
     s.experts = *pick(1, 4 + size / 4);
     s.top_k = *pick(1, std::min(s.experts, 8) + 1);
     s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
     p.rank = s.ep == 2 ? *pick(0, 2) : 0;
     const std::int64_t unit = p.quant.block() ? 128 : 16;
-    s.hidden = *multiple(unit, p.quant.block() ? 3 : 24);
-    s.intermediate = *multiple(unit, p.quant.block() ? 3 : 24);
+    s.hidden = width(unit, p.quant.block() ? 3 : 24);
+    s.intermediate = width(unit, p.quant.block() ? 3 : 24);
     choose_activation(s);
     p.routing.router = *router(s);
     s.tokens = *tokens(size);
@@ -124,11 +142,11 @@ Gen<Problem> problem(const ProposalFrame& frame, int size) {
   });
 }
 
-Gen<Choice> choice(const ProposalFrame& frame, const Problem& p) {
-  return gen::exec([frame, p] {
+Gen<Choice> choice(const ProposalFrame& frame, int trial) {
+  return gen::exec([frame, trial] {
     Choice c;
     c.kernel = frame.kernel;
-    c.layout = Layout(*pick(0, 3));
+    c.layout = Layout(2 - trial % 3);  // every layout in any three trials
     static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
     const auto& legal = blocks[int(c.layout)];
     if (*pick(0, 3) > 0) c.tile = {.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
@@ -144,9 +162,9 @@ Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
   rc::Random own = random;
   for (int i = 0; i < trial; ++i) own = own.split();
   Case c;
-  c.problem = problem(frame, size)(own, size).value();
+  c.problem = problem(frame, size, trial)(own, size).value();
   rc::Random other = own.split();
-  c.choice = choice(frame, c.problem)(other, size).value();
+  c.choice = choice(frame, trial)(other, size).value();
   const MoeShape& s = c.problem.shape;
   const Routing routing = make_routing(c.problem.routing, s, c.problem.seed);
   c.choice = resolve_tiles(c.choice, routing.load(c.problem.rank * s.local_experts(), s.local_experts()));

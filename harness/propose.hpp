@@ -8,8 +8,9 @@
 
 namespace moe::harness {
 
-/// What a proposal keeps from the command line: op, contract, gemm, quantisation where given, kernel.
+/// What a proposal keeps from the command line: op, contract, gemm and quantisation where given, kernel.
 struct ProposalFrame {
+  bool op_given = false;  // false: whole layers, and grouped GEMMs of every contract among them
   Op op = Op::moe_layer;
   Contract contract = Contract::contiguous;
   int gemm = 1;
@@ -18,7 +19,8 @@ struct ProposalFrame {
   std::string kernel = "moeproof";
 };
 
-/// A valid case with settled tiles; trial counts from 0.
+/// A valid case with settled tiles; trial counts from 0. Any three trials in a row have all layouts, any
+/// eighteen all schemes.
 Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial);
 
 }  // namespace moe::harness

@@ -28,6 +28,7 @@ struct CaseRecord {
   std::optional<Verdict> verdict;
   std::optional<Counts> counts;  // as the executor counted them
   std::optional<Speedup> speedup;
+  double elapsed_s = 0;  // wall time of the case: open, run and judge
 };
 
 struct DeviceFacts {

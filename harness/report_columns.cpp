@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/reporters.hpp"
 #include "harness/units.hpp"
 
 namespace moe::harness {
@@ -39,6 +40,11 @@ const std::vector<ColumnRow>& rows() {
        [](const CaseRecord& r) {
          return r.prediction ? seconds_text(r.prediction->seconds) : std::string();
        }},
+      {"+-", true,
+       [](const CaseRecord& r) {
+         return r.prediction && r.prediction->seconds > 0 ? percent_text(r.prediction->uncertainty)
+                                                          : std::string();
+       }},
       {"measured", true,
        [](const CaseRecord& r) { return timed(r) ? seconds_text(r.measurement->median()) : std::string(); }},
       {"model", true, error_of_model},
@@ -46,7 +52,8 @@ const std::vector<ColumnRow>& rows() {
       {"measured gain", true, [](const CaseRecord& r) { return speedup_cell(r, &Speedup::measured); }},
       {"limit", false,
        [](const CaseRecord& r) {
-         return r.prediction ? std::string(name(r.prediction->limit)) : std::string();
+         return r.prediction && r.prediction->seconds > 0 ? std::string(name(r.prediction->limit))
+                                                          : std::string();
        }},
       {"tensor", true,
        [](const CaseRecord& r) {
@@ -62,9 +69,7 @@ const std::vector<ColumnRow>& rows() {
                                                                 : std::string();
        }},
       {"verdict", false,
-       [](const CaseRecord& r) {
-         return r.verdict ? std::string(name(r.verdict->correctness)) : std::string();
-       }},
+       [](const CaseRecord& r) { return r.verdict ? verdict_word(*r.verdict) : std::string(); }},
   };
   return table;
 }

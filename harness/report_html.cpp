@@ -1,7 +1,12 @@
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
+#include "harness/units.hpp"
+#include "sim/uncertainty.hpp"
 
 namespace moe::harness {
 namespace {
@@ -15,9 +20,57 @@ const char* const kStyle =
     "overflow-wrap:anywhere}section{margin:1rem 0;border-left:3px solid #b00020;padding-left:1rem}";
 
 std::string table_cell(const Column& c, const std::string& text) {
-  const std::string kind = c.heading == "verdict" ? text : c.numeric ? "n" : "";
+  const std::string kind = c.heading == "verdict" ? text.substr(0, text.find(' ')) : c.numeric ? "n" : "";
   return fmt::format("<td{}>{}</td>", kind.empty() ? "" : fmt::format(" class=\"{}\"", kind),
                      escape_markup(text));
+}
+
+std::string fact(const char* name, const std::string& value) {
+  return fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", name, escape_markup(value));
+}
+
+std::string prediction_facts(const Prediction& p) {
+  std::string parts;
+  for (const Part& part : p.parts)
+    parts += fmt::format("{}{} {}", parts.empty() ? "" : ", ", part.name, seconds_text(part.seconds));
+  return fact("why", p.reason) + fact("predicted", parts) +
+         fact("bytes", fmt::format("{} from HBM, {} from L2, {} from shared memory", bytes_text(p.hbm_bytes),
+                                   bytes_text(p.l2_bytes), bytes_text(p.shared_bytes))) +
+         fact("tiles", fmt::format("{} in {:.2f} waves, padding {}, tail {}", count_text(p.counts.tiles),
+                                   p.waves, percent_text(p.padding), percent_text(p.tail)));
+}
+
+/// Elements compared, stage by stage.
+std::string judged_facts(const Verdict& v) {
+  std::vector<std::pair<std::string, std::int64_t>> stages;
+  for (const BlockVerdict& b : v.blocks) {
+    if (stages.empty() || stages.back().first != b.stage) stages.emplace_back(b.stage, 0);
+    stages.back().second += b.checked;
+  }
+  std::string text;
+  for (const auto& [stage, checked] : stages)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", stage, count_text(checked));
+  return fact("judged",
+              fmt::format("{} elements ({}), by {}, coverage {:.1f} %, {} wrong", count_text(v.checked), text,
+                          v.judged_by, 100 * v.coverage, count_text(v.wrong)));
+}
+
+/// What a case's row has no room for.
+std::string details(const CaseRecord& r) {
+  std::string out = fmt::format("<details><summary>{}, {} tokens</summary><table>\n",
+                                escape_markup(choice_text(r.trial.choice)), r.trial.problem.shape.tokens);
+  if (r.prediction && r.prediction->seconds > 0) out += prediction_facts(*r.prediction);
+  if (r.measurement && !r.measurement->seconds.empty()) {
+    std::string stages;
+    for (const StageTime& s : r.measurement->stages)
+      stages += fmt::format("{}{} {}", stages.empty() ? "" : ", ", s.stage,
+                            s.seconds.empty() ? "-" : seconds_text(s.seconds[s.seconds.size() / 2]));
+    out += fact("measured", fmt::format("{} (spread {:.1f} %); {}", seconds_text(r.measurement->median()),
+                                        100 * r.measurement->spread(), stages));
+  }
+  if (r.verdict && !r.verdict->judged_by.empty()) out += judged_facts(*r.verdict);
+  if (r.verdict && !r.verdict->replay.empty()) out += fact("replay", r.verdict->replay);
+  return out + "</table></details>\n";
 }
 
 std::string finding(const CaseRecord& r) {
@@ -52,6 +105,10 @@ std::string html_report(const Report& report) {
     out += "</tr>\n";
   }
   out += "</tbody></table>\n";
+  if (!report.hardware.empty())
+    out += fmt::format("<p>Predicted for {}; a gain is known to {}.</p>\n", escape_markup(report.hardware),
+                       percent_text(sim::kGainWidth));
+  for (const CaseRecord& r : report.cases) out += details(r);
   for (const CaseRecord& r : report.cases)
     if (r.verdict && r.verdict->correctness != Correctness::passed) out += finding(r);
   return out + fmt::format("<p>moeproof {}</p></body></html>\n", tool_version());

@@ -23,9 +23,8 @@ const char* element_of(Correctness c) {
 }
 
 std::string case_xml(const Report& report, const CaseRecord& r) {
-  const double seconds = r.measurement && !r.measurement->seconds.empty() ? r.measurement->median() : 0;
-  std::string out = fmt::format("  <testcase classname=\"moeproof.{}\" name=\"{}\" time=\"{:.9f}\"",
-                                report.command, escape_markup(to_line(r.trial)), seconds);
+  std::string out = fmt::format("  <testcase classname=\"moeproof.{}\" name=\"{}\" time=\"{:.3f}\"",
+                                report.command, escape_markup(to_line(r.trial)), r.elapsed_s);
   const char* element = r.verdict ? element_of(r.verdict->correctness) : nullptr;
   if (element == nullptr) return out + "/>\n";
   const Verdict& v = *r.verdict;

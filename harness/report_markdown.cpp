@@ -30,7 +30,8 @@ std::string markdown_report(const Report& report) {
   std::string out = fmt::format("### moeproof {}: {}\n\n", report.command, summary_text(report));
   if (!report.cases.empty()) {
     const std::string device = report.device ? report.device->name : "no device";
-    out += fmt::format("{}; {}; seed {}\n\n", shape_text(report.cases.front().trial.problem), device,
+    out += fmt::format("{}; {}; {}seed {}\n\n", shape_text(report.cases.front().trial.problem), device,
+                       report.executor.empty() ? "" : "executor " + report.executor + "; ",
                        report.cases.front().trial.problem.seed);
   }
   std::string heading = "|", rule = "|";

@@ -5,7 +5,9 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
+#include "harness/units.hpp"
 #include "harness/values.hpp"
+#include "sim/uncertainty.hpp"
 
 namespace moe::harness {
 namespace {
@@ -37,8 +39,9 @@ std::string lift_constants(std::vector<Column>& columns, const std::string& comm
     c = lift ? columns.erase(c) : c + 1;
   }
   // `compare` is read for the model's error, the others for the verdict.
-  static const std::vector<std::string> for_compare{"useful", "limit", "tensor", "verdict", "load"};
-  static const std::vector<std::string> for_others{"speed", "useful", "limit", "model", "tensor", "load"};
+  static const std::vector<std::string> for_compare{"useful", "limit", "tensor", "verdict", "load", "+-"};
+  static const std::vector<std::string> for_others{"speed",  "useful", "limit", "model",
+                                                   "tensor", "load",   "+-"};
   for (const std::string& least : command == "compare" ? for_compare : for_others) {
     if (width_of(columns) <= kColumns) break;
     std::erase_if(columns, [&](const Column& c) { return c.heading == least; });
@@ -47,7 +50,7 @@ std::string lift_constants(std::vector<Column>& columns, const std::string& comm
 }
 
 const char* colour_of(const std::string& verdict) {
-  if (verdict == "passed") return "\x1b[32m";
+  if (verdict.starts_with("passed")) return "\x1b[32m";
   if (verdict == "refused" || verdict == "skipped" || verdict == "mistrusted") return "\x1b[33m";
   return "\x1b[31m";
 }
@@ -112,6 +115,10 @@ std::string table_report(const Report& report, bool colours) {
     for (const Column& c : columns) line += std::string(kGap, ' ') + cell_text(c, c.cells[i], colours);
     out += trimmed(line);
   }
+  if (std::any_of(report.cases.begin(), report.cases.end(),
+                  [](const CaseRecord& r) { return bool(r.prediction); }))
+    out += fmt::format("predicted for {}; a gain is known to {}\n", report.hardware,
+                       percent_text(sim::kGainWidth));
   out += failures_text(report);
   if (report.errors.n > 0)
     out += fmt::format(

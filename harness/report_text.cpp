@@ -1,6 +1,7 @@
 // What the report formats share.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <exception>
 
 #include "fixtures/files/whole_file.hpp"
@@ -23,8 +24,22 @@ std::string shape_text(const Problem& p) {
   return text;
 }
 
-std::string verdict_text(const Verdict& v) {
+std::string hardware_text(const Hardware& h) {
+  return h.source == "measured" ? h.name : fmt::format("{} ({})", h.name, h.source);
+}
+
+std::string verdict_word(const Verdict& v) {
   std::string text(name(v.correctness));
+  if (v.correctness != Correctness::passed || v.judged_by.empty()) return text;
+  const bool bits = v.judged_by == "bits";
+  // Rounded down: 99.9 % is not all.
+  const std::string share = v.coverage < 1 ? fmt::format("{:.0f} %", std::floor(100 * v.coverage)) : "";
+  if (bits && share.empty()) return text;
+  return fmt::format("{} ({}{}{})", text, bits ? "" : "bounds", !bits && !share.empty() ? ", " : "", share);
+}
+
+std::string verdict_text(const Verdict& v) {
+  std::string text = verdict_word(v);
   if (!v.reason.empty() && v.correctness != Correctness::passed) text += ": " + v.reason;
   return text;
 }
@@ -70,7 +85,8 @@ std::string summary_text(const Report& report) {
   text += fmt::format("; {} elements judged, ", count_text(judged.checked));
   if (judged.wrong > 0) return text + count_text(judged.wrong) + " wrong";
   if (judged.to_the_bit == judged.checked) return text + "all equal to the bit";
-  return text + count_text(judged.to_the_bit) + " to the bit";
+  if (judged.to_the_bit == 0) return text + "all within bounds";
+  return text + count_text(judged.to_the_bit) + " to the bit, the others within bounds";
 }
 
 bool reports_to_stdout(const OutputOptions& o) {

@@ -4,6 +4,7 @@
 #include <iosfwd>
 #include <string>
 
+#include "fixtures/problem/hardware.hpp"
 #include "harness/options.hpp"
 #include "harness/record.hpp"
 
@@ -39,5 +40,10 @@ std::string escape_markup(std::string_view text);
 std::string choice_text(const Choice&);
 /// "2 passed, 1 failed" with every word that occurs.
 std::string summary_text(const Report&);
+/// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
+std::string hardware_text(const Hardware&);
+/// "passed", "passed (bounds)" where no bits were compared, "passed (77 %)" where a budget left rows
+/// unjudged.
+std::string verdict_word(const Verdict&);
 
 }  // namespace moe::harness

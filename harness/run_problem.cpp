@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstring>
 
 #include "fixtures/problem/errors.hpp"
@@ -115,7 +117,9 @@ std::optional<Prediction> predict(const Case& c, const Routing& routing, const R
 }
 
 CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
-  CaseRecord record{c, {}, {}, {}, {}, {}};
+  CaseRecord record;
+  record.trial = c;
+  const double started = plan.now();
   try {
     device::Opened opened = plan.executor->open(c);
     if (opened.session != nullptr) record.trial = opened.session->resolved();
@@ -129,6 +133,7 @@ CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& in
     record.verdict = verdict_of(Correctness::refused, refused.what());
   }
   record.verdict->replay = replay_line(record.trial, plan);
+  record.elapsed_s = plan.now() - started;
   return record;
 }
 
@@ -169,7 +174,11 @@ std::string replay_line(const Case& c, const RunPlan& plan) {
   };
   const std::string_view name = plan.executor->name();
   const std::string executor = name.starts_with(kProcessPrefix) ? in_quotes(name) : std::string(name);
-  return fmt::format("moeproof check --executor {} --case {}", executor, in_quotes(to_line(c)));
+  const bool plain = std::all_of(plan.program.begin(), plan.program.end(), [](unsigned char letter) {
+    return std::isalnum(letter) || std::strchr("/._-+", letter) != nullptr;
+  });
+  return fmt::format("{} check --executor {} --case {}", plain ? plan.program : in_quotes(plan.program),
+                     executor, in_quotes(to_line(c)));
 }
 
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,

@@ -14,6 +14,7 @@ namespace moe::harness {
 
 struct RunPlan {
   device::Executor* executor = nullptr;
+  std::string program = "moeproof";  // what a replay line begins with
   const Hardware* hardware = nullptr;
   int threads = 1;
   double judge_budget = 2e9;
@@ -23,6 +24,7 @@ struct RunPlan {
   std::optional<device::TimingPlan> timing;
   bool isolated = false;  // the executor works in another process
   MemoryRoom room;        // a problem that needs more is refused before its inputs are made
+  std::function<double()> now = [] { return 0.0; };  // seconds, for the time a case took
   /// Told the replay line before every launch, so that a crash of the whole machine still leaves it.
   std::function<void(const std::string&)> before_launch = [](const std::string&) {};
 };

@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "fixtures/files/hardware_file.hpp"
+#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/host_memory.hpp"
@@ -25,11 +26,33 @@ double now() {
 
 void skip(const Work& work, const std::string& why, Report& report) {
   for (const Choice& choice : work.choices) {
-    CaseRecord record{{work.problem, choice}, {}, {}, {}, {}, {}};
+    CaseRecord record;
+    record.trial = {work.problem, choice};
     record.verdict = Verdict{};
     record.verdict->reason = why;
     report.cases.push_back(record);
   }
+}
+
+/// A name that no kernel of the executor has is a typo, not a case that could not run here.
+void require_kernel(const Options& o, const device::Executor* executor) {
+  if (executor == nullptr || executor->name().starts_with(kProcessPrefix))
+    return;  // a child refuses by itself
+  const std::string& wanted = o.problem.replay ? o.problem.replay->choice.kernel : o.problem.choice.kernel;
+  std::vector<std::string_view> names;
+  for (const KernelInfo& kernel : executor->kernels()) names.push_back(kernel.name);
+  if (names.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) return;
+  throw BadInput(
+      fmt::format("executor {} has no kernel '{}'; it has {}", o.run.executor, wanted, join(names)));
+}
+
+/// A tile that was asked for by name and that no kernel has leaves nothing to run: the request is at fault.
+bool tile_was_refused(const Suite& suite) {
+  const Choice& asked = suite.options.problem.choice;
+  const auto refused = [](const CaseRecord& r) { return r.verdict->correctness == Correctness::refused; };
+  const std::vector<CaseRecord>& cases = suite.report.cases;
+  return !(asked.tile.automatic() && asked.tile_down.automatic()) && !cases.empty() &&
+         std::all_of(cases.begin(), cases.end(), refused);
 }
 
 }  // namespace
@@ -47,6 +70,10 @@ Suite open_suite(const Options& o, const Streams& s) {
               hardware, {}, TimeBudget(o.run.time_budget_s),
               {}};
   suite.plan.executor = suite.chosen.executor.get();
+  require_kernel(o, suite.plan.executor);
+  suite.progress = std::make_shared<Progress>();
+  suite.plan.program = s.program;
+  suite.plan.now = now;
   suite.plan.threads = threads;
   suite.plan.judge_budget = o.run.judge_budget;
   const bool process = o.run.executor.starts_with(kProcessPrefix);
@@ -55,18 +82,21 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
   suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};
   if (!o.output.quiet)
-    suite.plan.before_launch = [&err = s.err](const std::string& line) {
+    suite.plan.before_launch = [&err = s.err, progress = suite.progress](const std::string& line) {
+      ++progress->started;
+      if (progress->planned > 1) err << fmt::format("{}/{} ", progress->started, progress->planned);
       err << "running: " << line << std::endl;
     };
   suite.report.command = o.command;
   suite.report.executor = o.run.executor;
-  suite.report.hardware = suite.hardware.name;
+  suite.report.hardware = hardware_text(suite.hardware);
   suite.report.device = suite.chosen.device;
   return suite;
 }
 
 void run_works(Suite& suite, const std::vector<Work>& works) {
   suite.plan.hardware = &suite.hardware;  // the suite has its final place by now
+  for (const Work& work : works) suite.progress->planned += work.choices.size();
   for (const Work& work : works) {
     if (suite.budget.over()) {
       suite.out_of_time = true;
@@ -119,6 +149,7 @@ int close_suite(Suite& suite) {
   const ExitCode code = exit_code(words, o.run.allow_mistrusted, o.run.require_gpu, suite.out_of_time);
   if (code == ExitCode::nothing_ran || code == ExitCode::infrastructure)
     suite.streams.err << "moeproof: nothing ran: " << one_line(why_nothing_ran(suite)) << "\n";
+  if (code == ExitCode::nothing_ran && tile_was_refused(suite)) return int(ExitCode::usage);
   return int(hits_fail_on(report, o.run.fail_on) ? ExitCode::failed : code);
 }
 

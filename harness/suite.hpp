@@ -1,6 +1,7 @@
 // How do check and bench go through their work? Problem after problem until the time budget ends; then the
 // table, the reports and the exit code.
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "harness/cli.hpp"
@@ -21,6 +22,11 @@ class TimeBudget {
   double start_;
 };
 
+/// How many cases there are, and how many have started; 0 planned: unknown.
+struct Progress {
+  std::size_t planned = 0, started = 0;
+};
+
 /// Everything a run needs, built from the options.
 struct Suite {
   const Options& options;
@@ -31,6 +37,7 @@ struct Suite {
   TimeBudget budget;
   Report report;
   bool out_of_time = false;
+  std::shared_ptr<Progress> progress;
 };
 /// Opens the executor; where it cannot run the plan has none.
 Suite open_suite(const Options& options, const Streams& streams);

@@ -14,6 +14,7 @@
 #include "sim/reason.hpp"
 #include "sim/schedule.hpp"
 #include "sim/tiles.hpp"
+#include "sim/uncertainty.hpp"
 
 namespace moe::sim {
 namespace {
@@ -26,10 +27,9 @@ struct Totals {
   double useful_macs = 0, rows = 0, slots = 0;  // slots: rows that tiles have room for
   double ideal = 0, taken = 0;                  // tensor cycles at full rate, cycles of the instructions
   double busy_seconds = 0;                      // tensor pipe of all SMs / SMs
-  double tail = 0, main = 0, close = 0;         // seconds; close: where math and memory differ by < 20 %
-  double estimated = 0;                         // seconds that rest on constants not yet measured
+  double tail = 0;                              // seconds
 
-  void add(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load, const GemmTime& time) {
+  void add(const GemmShape& gemm, const ExpertLoad& load, const GemmTime& time) {
     const double tile_kblocks = double(time.tiles) * double(gemm.kblocks());
     rows += double(load.total());
     slots += double(time.tiles / std::max<std::int64_t>(gemm.panels(), 1)) * gemm.tile.block_m;
@@ -38,11 +38,6 @@ struct Totals {
     taken += tile_kblocks * time.kblock.instruction;
     busy_seconds += time.tensor_active * time.seconds;
     tail += time.tail;
-    const double waves = time.seconds - time.start - time.end;
-    main += waves;
-    if (std::min(time.math, time.memory) > 0.8 * std::max(time.math, time.memory)) close += waves;
-    estimated += time.seconds - waves - hardware.hbm_latency_s;
-    if (time.kblock.loader_bound && time.math > time.memory) estimated += waves;
   }
 };
 
@@ -55,7 +50,7 @@ void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, co
               const GemmShape& gemm, const ExpertLoad& load) {
   const GemmTime time = schedule_gemm(hardware, gemm, load, problem.shape.pairs());
   add_part(prediction, {gemm.name, time.seconds, time.limit});
-  totals.add(hardware, gemm, load, time);
+  totals.add(gemm, load, time);
   prediction.waves += double(time.tiles) / hardware.sms;
   prediction.hbm_bytes += time.traffic.hbm();
   prediction.l2_bytes += time.traffic.l2();
@@ -64,10 +59,9 @@ void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, co
   prediction.counts += gemm_counts(gemm, load, problem.shape.pairs(), hardware.sms);
 }
 
-void add_small(Prediction& prediction, Totals& totals, const Hardware& hardware, const Elementwise& kernel) {
+void add_small(Prediction& prediction, const Hardware& hardware, const Elementwise& kernel) {
   const Part part = part_of(hardware, kernel);
   add_part(prediction, part);
-  totals.estimated += hardware.small_kernel_s;
   (part.limit == Limit::hbm ? prediction.hbm_bytes : prediction.l2_bytes) += kernel.read + kernel.written;
 }
 
@@ -76,7 +70,7 @@ void add_chain(Prediction& prediction, Totals& totals, const Problem& problem, c
                const std::vector<GemmShape>& gemms, const ExpertLoad& load) {
   const std::int64_t rows = load.total();
   const auto add_all = [&](const std::vector<Elementwise>& kernels) {
-    for (const Elementwise& kernel : kernels) add_small(prediction, totals, hardware, kernel);
+    for (const Elementwise& kernel : kernels) add_small(prediction, hardware, kernel);
   };
   add_all(kernels_before(problem, rows));
   for (const GemmShape& gemm : gemms) {
@@ -84,15 +78,6 @@ void add_chain(Prediction& prediction, Totals& totals, const Problem& problem, c
     add_gemm(prediction, totals, problem, hardware, gemm, load);
   }
   add_all(kernels_behind(problem, rows));
-}
-
-/// Relative: 8 % for what the microbenchmarks themselves and their composition leave open, half of the share
-/// of time that rests on estimated constants, 10 % of the share in which math and memory nearly tie, and 5 %
-/// of the share of a busy tensor pipe for the clock under power.
-double uncertainty(const Prediction& prediction, const Totals& totals) {
-  if (prediction.seconds <= 0) return 0;
-  const double estimated = totals.estimated / prediction.seconds, close = totals.close / prediction.seconds;
-  return 0.08 + 0.5 * estimated + 0.1 * close + 0.05 * prediction.tensor_active;
 }
 
 void add_fractions(Prediction& prediction, const Totals& totals) {
@@ -123,7 +108,7 @@ Prediction predict(const Problem& problem, const Choice& choice, const Hardware&
   Totals totals;
   const std::vector<GemmShape> gemms = gemm_shapes(problem, resolve_tiles(choice, load));
   if (gemms.empty()) {
-    add_small(prediction, totals, hardware, kernel_of_op(problem, load.total()));
+    add_small(prediction, hardware, kernel_of_op(problem, load.total()));
   } else {
     add_chain(prediction, totals, problem, hardware, gemms, load);
   }
@@ -133,7 +118,7 @@ Prediction predict(const Problem& problem, const Choice& choice, const Hardware&
   const auto longest = std::max_element(prediction.parts.begin(), prediction.parts.end(),
                                         [](const Part& a, const Part& b) { return a.seconds < b.seconds; });
   prediction.limit = longest->limit;
-  prediction.uncertainty = uncertainty(prediction, totals);
+  prediction.uncertainty = uncertainty(prediction);
   prediction.reason = reason(prediction, *longest);
   return prediction;
 }

@@ -104,12 +104,16 @@ TEST_F(Cli, AnErrorIsOnePrintableLine) {
   refuses("help check extra", "extra");
 }
 
+// Catches: a typo that CI takes for a skip.
 TEST_F(Cli, NothingRanSaysWhy) {
-  const Outcome o = run("check " + kSmall + "--executor reference --quiet --kernel nope");
-  EXPECT_EQ(o.status, 77) << o.err;
-  EXPECT_NE(o.err.find("moeproof: nothing ran: none of 1 cases could run; the first: refused: kernel 'nope'"),
+  refuses("check " + kSmall + "--executor reference --quiet --kernel nope",
+          "has no kernel 'nope'; it has moeproof");
+  const Outcome tile = run("check " + kSmall + "--quiet --tile 7x7x7");
+  EXPECT_EQ(tile.status, 2) << tile.err;
+  EXPECT_NE(tile.err.find("moeproof: nothing ran: none of 1 cases could run; the first: refused: no swap_ab "
+                          "kernel has block_m 7"),
             std::string::npos)
-      << o.err;
+      << tile.err;
   refuses("check " + kSmall + "--executor reference --quiet --shard 2/2", "--shard", 77);
 }
 
@@ -203,8 +207,9 @@ TEST_F(Cli, TheReferenceChecksItselfTheSameTwice) {
 TEST_F(Cli, AReplayLineReplays) {
   const Outcome first = run("check " + kSmall + "--executor reference --layout swap_ab --quiet --json -");
   const std::string replay = Json::parse(first.out)["cases"][0]["verdict"]["replay"];
-  ASSERT_TRUE(replay.starts_with("moeproof ")) << replay;
-  const Outcome again = run(replay.substr(9) + " --quiet --json -");
+  const std::string program = MOE_BINARY;  // as it was called, so that the line can be pasted
+  ASSERT_TRUE(replay.starts_with(program + " check ")) << replay;
+  const Outcome again = run(replay.substr(program.size() + 1) + " --quiet --json -");
   EXPECT_EQ(again.status, 0) << again.err;
   EXPECT_EQ(Json::parse(again.out)["cases"][0]["case"], Json::parse(first.out)["cases"][0]["case"]);
 }
@@ -294,7 +299,7 @@ TEST_F(Cli, quiet_still_names_what_was_not_passed) {
   EXPECT_EQ(o.status, 1) << o.err;
   EXPECT_EQ(o.out, "");
   EXPECT_NE(o.err.find("mistrusted"), std::string::npos) << o.err;
-  EXPECT_NE(o.err.find("replay: moeproof check"), std::string::npos) << o.err;
+  EXPECT_NE(o.err.find(std::string("replay: ") + MOE_BINARY + " check"), std::string::npos) << o.err;
   EXPECT_EQ(run(nasty + " --allow mistrusted").status, 0);
 }
 

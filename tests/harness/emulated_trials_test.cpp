@@ -38,6 +38,7 @@ TEST_P(EmulatedTrials, EveryVerdictIsPassed) {
 
 ProposalFrame frame(Op op, Contract contract = Contract::contiguous, int gemm = 1) {
   ProposalFrame f;
+  f.op_given = true;
   f.op = op;
   f.contract = contract;
   f.gemm = gemm;

@@ -31,7 +31,8 @@ Prediction prediction_of(double seconds) {
 }
 
 CaseRecord record_of(Layout layout, const std::string& tile, Correctness word) {
-  CaseRecord r{case_of(layout, tile), prediction_of(4e-5), {}, {}, {}, {}};
+  CaseRecord r;
+  r.trial = case_of(layout, tile), r.prediction = prediction_of(4e-5);
   Verdict v;
   v.correctness = word;
   v.judged_by = "bits";
@@ -91,7 +92,7 @@ TEST(Reporters, TotalsSayHowManyElementsWereJudgedAndHow) {
             std::string::npos);
   report.cases[1].verdict->judged_by = "interval";
   report.cases[1].verdict->checked = 1234567;
-  EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 10 to the bit");
+  EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 10 to the bit, the others within bounds");
   report.cases[0].verdict->wrong = 3;
   EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 3 wrong");
   report.cases[1].verdict.reset();

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "harness/propose.hpp"
@@ -30,6 +31,27 @@ TEST(Trials, ProposalsAreValidAndRepeat) {
   EXPECT_EQ(kinds.size(), 4u);
   EXPECT_TRUE(idle);
   EXPECT_NE(to_line(propose_case({}, 7, 3)), to_line(propose_case({}, 8, 3)));
+}
+
+// Catches: a run of few trials that leaves out a layout, a scheme or the contracts of grouped GEMMs (the
+// first draws of a generator that grows with its size are all alike).
+RC_GTEST_PROP(Trials, FewTrialsSpanLayoutsSchemesAndContracts, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  std::set<Layout> layouts;
+  std::set<QuantKind> kinds;
+  std::set<Contract> contracts;
+  std::int64_t longest = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    const Case c = propose_case({}, seed, trial);
+    if (trial < 3) layouts.insert(c.choice.layout);
+    kinds.insert(c.problem.quant.kind);
+    if (c.problem.op == Op::grouped_gemm) contracts.insert(c.problem.contract);
+    longest = std::max(longest, c.problem.shape.hidden);
+  }
+  RC_ASSERT(layouts.size() == 3u);
+  RC_ASSERT(kinds.size() == 4u);
+  RC_ASSERT(contracts.size() == 4u);
+  RC_ASSERT(longest > 128);
 }
 
 // A fault that needs K > 128 and three tokens must come out as exactly that.
