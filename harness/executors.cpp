@@ -27,17 +27,22 @@ int host_threads() {
 }
 
 std::vector<std::string> to_words(const ExecutorPlan& p) {
-  return {kWorkerCommand, p.name, std::to_string(p.threads), std::to_string(p.sms), std::to_string(p.seed)};
+  return {kWorkerCommand,
+          p.name,
+          std::to_string(p.threads),
+          std::to_string(p.sms),
+          std::to_string(p.seed),
+          p.semantics.empty() ? "-" : p.semantics};
 }
 
 ExecutorPlan plan_from_words(const std::vector<std::string>& words) {
-  if (words.size() != 5) throw BadInput("worker is started by the program itself");
+  if (words.size() != 6) throw BadInput("worker is started by the program itself");
   return {words[1], int(parse_count(words[2], 1, 4096)), int(parse_count(words[3], 1, 4096)),
-          parse_seed(words[4])};
+          parse_seed(words[4]), words[5] == "-" ? std::string() : words[5]};
 }
 
 std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
-  if (plan.name == "reference") return make_reference_executor(plan.threads);
+  if (plan.name == "reference") return make_reference_executor(plan.threads, plan.semantics);
   if (plan.name == "cuda") return device::make_cuda_executor(0);
 #if MOE_HAVE_EMULATOR
   if (plan.name == "emulated")

@@ -15,6 +15,8 @@ namespace moe::harness {
 struct JudgePlan {
   std::optional<Semantics> semantics;  // what the kernel declares or what was inferred; empty = nothing
   bool by_interval = false;            // use intervals although the Semantics is declared
+  bool own_router =
+      false;            // the Semantics was inferred behind the router: its scores are not judged to the bit
   double budget = 2e9;  // multiply-adds of GEMM rows to judge; beyond it a seeded sample of rows
   int threads = 1;
 };

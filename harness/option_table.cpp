@@ -9,7 +9,7 @@
 namespace moe::harness {
 namespace {
 
-constexpr const char* kProblems = "check bench predict reference";
+constexpr const char* kProblems = "check bench predict reference infer-semantics";
 constexpr const char* kRuns = "check bench";
 constexpr const char* kReports = "check bench predict compare";
 constexpr std::int64_t kMostSize = std::int64_t(1) << 31;
@@ -70,6 +70,11 @@ std::vector<std::string> parse_fail_on(const std::string& text) {
 void set_allow(Options& o, const std::string& v) {
   if (v != "mistrusted") throw BadInput(fmt::format("'{}' cannot be allowed; write mistrusted", v));
   o.run.allow_mistrusted = true;
+}
+
+void set_semantics(Options& o, const std::string& v) {
+  semantics_preset(v, {});  // throws for a name that is no preset
+  o.run.semantics = v;
 }
 
 using Text = const std::string&;
@@ -145,12 +150,19 @@ std::vector<OptionRow> choice_rows() {
 std::vector<OptionRow> run_rows() {
   const char* g = "Run";
   return {
-      {"executor", "NAME", kRuns, g,
+      {"executor", "NAME", "check bench infer-semantics", g,
        "emulated (the same kernels on an emulated SM), cuda, reference, or process:CMD, a kernel of yours",
        [](Options& o, Text v) { o.run.executor = parse_executor(v), o.run.executor_given = true; }},
-      {"isolate", "", kRuns, g,
+      {"isolate", "", "check bench infer-semantics", g,
        "run in a worker process, so that a crash or a hang becomes a verdict (always for cuda)",
        [](Options& o, Text) { o.run.isolate = true; }},
+      {"infer", "", "check", g,
+       "judge to the bit by the Semantics that probes find, also where the kernel declares its own",
+       [](Options& o, Text) { o.run.infer = true; }},
+      {"semantics", "PRESET", "check infer-semantics", g,
+       "whose roundings --executor reference follows: moeproof, vllm-triton, ... (default the built-in "
+       "kernels')",
+       set_semantics},
       {"trials", "N", "check", g, "random cases, proposed from the seed",
        [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
       {"judge-budget", "N", "check", g, "multiply-adds to spend on judging one choice (default 2e9)",
@@ -165,9 +177,11 @@ std::vector<OptionRow> run_rows() {
       {"time-budget", "TIME", kRuns, g,
        "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
        [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
-      {"case-timeout", "TIME", kRuns, g, "how long one run in a worker may take (default 5m)",
+      {"case-timeout", "TIME", "check bench infer-semantics", g,
+       "how long one run in a worker may take (default 5m)",
        [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
-      {"require-gpu", "", kRuns, g, "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
+      {"require-gpu", "", "check bench infer-semantics", g,
+       "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
        [](Options& o, Text) { o.run.require_gpu = true; }},
       {"fail-on", "LIST", "check bench compare", g,
        "words of a verdict that make exit 1, as slow,off,refused",
@@ -183,8 +197,8 @@ std::vector<OptionRow> run_rows() {
 std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
-      {"json", "FILE", kReports, g, "everything, keys in fixed order, times in seconds",
-       [](Options& o, Text v) { o.output.json = v; }},
+      {"json", "FILE", "check bench predict compare infer-semantics", g,
+       "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
       {"markdown", "FILE", kReports, g, "a table for a pull request",
@@ -192,8 +206,8 @@ std::vector<OptionRow> output_rows() {
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
       {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
        [](Options& o, Text v) { o.out = v; }},
-      {"quiet", "", "check bench predict compare reference", g, "no table and no progress, only failures",
-       [](Options& o, Text) { o.output.quiet = true; }},
+      {"quiet", "", "check bench predict compare reference infer-semantics", g,
+       "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }
 

@@ -126,6 +126,10 @@ void check_run(const Given& given, Options& o) {
   }
   if (given.count("schedules") && o.run.executor != "emulated")
     throw BadInput(fmt::format("--schedules belongs to --executor emulated, not to {}", o.run.executor));
+  if (given.count("semantics") && o.run.executor != "reference")
+    throw BadInput(
+        fmt::format("--semantics belongs to --executor reference, not to {}: a kernel rounds as it does",
+                    o.run.executor));
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   if (given.count("case-timeout") && !o.run.isolate && !process && o.run.executor != "cuda")
     throw BadInput("--case-timeout needs a worker process: add --isolate");

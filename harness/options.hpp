@@ -44,6 +44,8 @@ struct RunOptions {
   std::string executor = "emulated";
   bool executor_given = false;
   bool isolate = false;       // cuda is always isolated
+  std::string semantics;      // preset that --executor reference follows
+  bool infer = false;         // judge by inferred Semantics although the kernel declares its own
   int trials = 0;             // 0: no random cases
   double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
   int schedules = 1;          // seeds of the emulated SM's asynchronous completions

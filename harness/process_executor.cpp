@@ -48,7 +48,7 @@ KernelInfo info_of(const WorkerKernel& kernel) {
   info.deterministic = kernel.deterministic;
   if (kernel.semantics)
     info.semantics = [text = *kernel.semantics](const Problem& p, const Choice&) -> std::optional<Semantics> {
-      return read_semantics(Json::parse(text), p.quant.block());
+      return read_semantics(Json::parse(text), p.quant);
     };
   return info;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "device/session/moe_session.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -33,9 +34,22 @@ Tensor spread(const TensorTruth& t, std::vector<std::int64_t> shape) {
   return full;
 }
 
+using Declaration = decltype(KernelInfo::semantics);
+
+Declaration declaration_of(std::string_view preset) {
+  if (preset.empty()) return device::moeproof_kernel().semantics;
+  semantics_preset(preset, {});  // throws for a name that is no preset
+  return [name = std::string(preset)](const Problem& p, const Choice&) -> std::optional<Semantics> {
+    Semantics s = semantics_preset(name, p.quant);
+    if (p.shape.weight_on_input) s.weight_place = WeightPlace::input;
+    return s;
+  };
+}
+
 class ReferenceSession : public device::Session {
  public:
-  ReferenceSession(Case c, int threads) : case_(std::move(c)), threads_(threads) {}
+  ReferenceSession(Case c, int threads, Declaration declared)
+      : case_(std::move(c)), threads_(threads), declared_(std::move(declared)) {}
 
   void bind(const TensorSet& inputs) override { inputs_ = inputs; }
   device::RunResult run(device::RunMode) override {
@@ -54,6 +68,7 @@ class ReferenceSession : public device::Session {
 
   Case case_;
   int threads_;
+  Declaration declared_;
   TensorSet inputs_;
 };
 
@@ -85,7 +100,7 @@ void ReferenceSession::layer(TensorSet& out, const reference::TruthOptions& opti
 
 void ReferenceSession::compute(TensorSet& out) {
   const Problem& p = case_.problem;
-  const auto semantics = device::moeproof_kernel().semantics(p, case_.choice);
+  const auto semantics = declared_(p, case_.choice);
   const reference::TruthOptions options{&*semantics, true, false, threads_};
   const StageTensors tensors{inputs_, out};
   const auto tokens = first_rows(p.shape.tokens), pairs = first_rows(p.shape.pairs());
@@ -117,11 +132,12 @@ void ReferenceSession::compute(TensorSet& out) {
 
 class ReferenceExecutor : public device::Executor {
  public:
-  explicit ReferenceExecutor(int threads) : threads_(threads) {}
+  ReferenceExecutor(int threads, Declaration declared) : threads_(threads), declared_(std::move(declared)) {}
   std::string_view name() const override { return "reference"; }
 
   std::vector<KernelInfo> kernels() const override {
-    KernelInfo info = device::moeproof_kernel();  // what it declares is what is computed here
+    KernelInfo info = device::moeproof_kernel();
+    info.semantics = declared_;  // what it declares is what is computed here
     info.family = KernelFamily::host;
     std::erase(info.ops, Op::align);
     return {info};
@@ -133,17 +149,18 @@ class ReferenceExecutor : public device::Executor {
       return {nullptr, fmt::format("kernel '{}': the reference answers only for moeproof", c.choice.kernel)};
     if (std::find(ops.begin(), ops.end(), c.problem.op) == ops.end())
       return {nullptr, fmt::format("the reference has no op {}", moe::name(c.problem.op))};
-    return {std::make_unique<ReferenceSession>(c, threads_), ""};
+    return {std::make_unique<ReferenceSession>(c, threads_, declared_), ""};
   }
 
  private:
   int threads_;
+  Declaration declared_;
 };
 
 }  // namespace
 
-std::unique_ptr<device::Executor> make_reference_executor(int threads) {
-  return std::make_unique<ReferenceExecutor>(threads);
+std::unique_ptr<device::Executor> make_reference_executor(int threads, std::string_view preset) {
+  return std::make_unique<ReferenceExecutor>(threads, declaration_of(preset));
 }
 
 }  // namespace moe::harness

@@ -9,6 +9,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "harness/child_process.hpp"
+#include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/worker_protocol.hpp"
@@ -35,15 +36,42 @@ bool same_outputs(const TensorSet& a, const TensorSet& b) {
   return true;
 }
 
+/// What one choice is judged by: what its kernel declares, else what was inferred, else nothing.
+struct Ground {
+  std::optional<Semantics> declared;
+  const Inference* inferred = nullptr;
+};
+
+/// Opens the case and says what it is judged by. Probes run in a session of their own, once a kernel: the
+/// case's is opened again behind them.
+Ground open_grounded(const Case& c, const RunPlan& plan, device::Opened& opened, Case& resolved) {
+  Ground ground;
+  opened = plan.executor->open(c);
+  if (opened.session == nullptr) return ground;
+  resolved = opened.session->resolved();
+  if (!plan.infer) ground.declared = declared_semantics(*plan.executor, resolved);
+  const Problem& p = c.problem;
+  const bool rounds = p.op != Op::topk && p.op != Op::align && p.shape.tokens > 0;
+  if (ground.declared || plan.finder == nullptr || !rounds) return ground;
+  ground.inferred = plan.finder->known(resolved);
+  if (ground.inferred != nullptr) return ground;
+  opened.session.reset();
+  ground.inferred = &plan.finder->of(resolved);
+  opened = plan.executor->open(c);
+  return ground;
+}
+
 Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResult& result,
-                  const RunPlan& plan) {
+                  const RunPlan& plan, const Ground& ground) {
   JudgePlan how;
-  how.semantics = declared_semantics(*plan.executor, c);
+  how.semantics = ground.declared;
   how.by_interval =
+      !plan.infer &&
       plan.executor->name() == "reference";  // its bits against bounds that share no arithmetic with it
   how.budget = plan.judge_budget;
   how.threads = plan.threads;
-  Verdict v = judge(c, inputs, result.outputs, how);
+  Verdict v = ground.inferred != nullptr ? judge_inferred(c, inputs, result.outputs, how, *ground.inferred)
+                                         : judge(c, inputs, result.outputs, how);
   if (!result.reports.empty()) {
     v.correctness = Correctness::failed;
     v.reason = result.reports.front() + (v.reason.empty() ? "" : "; " + v.reason);
@@ -64,16 +92,16 @@ bool is_deterministic(const device::Executor& executor, const Case& c) {
 /// Runs `repeats` times, and once as a graph where the plan says so; the first verdict that is not passed
 /// stands.
 Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& inputs, const RunPlan& plan,
-                      CaseRecord& record) {
+                      const Ground& ground, CaseRecord& record) {
   device::RunResult first = session.run(device::RunMode::eager);
   if (first.counted) record.counts = first.counts;
-  Verdict v = judge_run(c, inputs, first, plan);
+  Verdict v = judge_run(c, inputs, first, plan, ground);
   const int runs = plan.repeats + (plan.graph ? 1 : 0);
   for (int i = 1; i < runs && v.correctness == Correctness::passed; ++i) {
     const device::RunResult next =
         session.run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
     if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
-    v = judge_run(c, inputs, next, plan);
+    v = judge_run(c, inputs, next, plan, ground);
     if (v.correctness == Correctness::passed && !is_deterministic(*plan.executor, c)) continue;
     if (v.correctness == Correctness::passed)
       v = verdict_of(Correctness::failed, "two runs gave different bytes");
@@ -82,19 +110,20 @@ Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& 
   return v;
 }
 
-void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& plan, CaseRecord& record) {
+void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& plan, const Ground& ground,
+                 CaseRecord& record) {
   if (opened.session == nullptr) {
     record.verdict = verdict_of(Correctness::refused, opened.refusal);
     return;
   }
   plan.before_launch(replay_line(record.trial, plan));
   opened.session->bind(inputs);
-  record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, record);
+  record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, ground, record);
   if (!plan.timing || record.verdict->correctness != Correctness::passed) return;
   record.measurement = opened.session->time(*plan.timing);
   if (record.measurement->seconds.empty()) return;
   // Many launches in a row may break what one left whole (a counter, a workspace, a carve-out of L2).
-  Verdict after = judge_run(record.trial, inputs, opened.session->run(device::RunMode::eager), plan);
+  Verdict after = judge_run(record.trial, inputs, opened.session->run(device::RunMode::eager), plan, ground);
   if (after.correctness == Correctness::passed) return;
   after.reason = "after the timing: " + after.reason;
   record.verdict = std::move(after);
@@ -121,11 +150,11 @@ CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& in
   record.trial = c;
   const double started = plan.now();
   try {
-    device::Opened opened = plan.executor->open(c);
-    if (opened.session != nullptr) record.trial = opened.session->resolved();
+    device::Opened opened;
+    const Ground ground = open_grounded(c, plan, opened, record.trial);
     const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
     if (!foreign || opened.session != nullptr) record.prediction = predict(record.trial, routing, plan);
-    run_session(std::move(opened), inputs, plan, record);
+    run_session(std::move(opened), inputs, plan, ground, record);
   } catch (const WorkerLost& lost) {
     record.verdict = verdict_of(lost.timed_out ? Correctness::timed_out : Correctness::crashed, lost.what());
     record.verdict->log = lost.log;

@@ -12,14 +12,18 @@
 
 namespace moe::harness {
 
+class SemanticsFinder;
+
 struct RunPlan {
   device::Executor* executor = nullptr;
   std::string program = "moeproof";  // what a replay line begins with
   const Hardware* hardware = nullptr;
   int threads = 1;
   double judge_budget = 2e9;
-  bool judge = true;   // bench judges one run before it times
-  int repeats = 1;     // runs of one session; each is judged, all must agree to the bit
+  bool judge = true;                  // bench judges one run before it times
+  int repeats = 1;                    // runs of one session; each is judged, all must agree to the bit
+  SemanticsFinder* finder = nullptr;  // asked about kernels that declare nothing; null: none is asked
+  bool infer = false;                 // ask it about every kernel, whatever it declares
   bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
   std::optional<device::TimingPlan> timing;
   bool isolated = false;  // the executor works in another process

@@ -65,9 +65,14 @@ Suite open_suite(const Options& o, const Streams& s) {
   require_writable(o.output);
   const int threads = host_threads();
   const Hardware hardware = load_hardware(o.hardware);
-  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.problem.seed};
-  Suite suite{o,        s,  choose_executor(executor, o.run.isolate, o.run.case_time_s),
-              hardware, {}, TimeBudget(o.run.time_budget_s),
+  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.problem.seed, o.run.semantics};
+  Suite suite{o,
+              s,
+              choose_executor(executor, o.run.isolate, o.run.case_time_s),
+              hardware,
+              {},
+              {},
+              TimeBudget(o.run.time_budget_s),
               {}};
   suite.plan.executor = suite.chosen.executor.get();
   require_kernel(o, suite.plan.executor);
@@ -75,6 +80,10 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.program = s.program;
   suite.plan.now = now;
   suite.plan.threads = threads;
+  if (suite.plan.executor != nullptr)
+    suite.finder = std::make_unique<SemanticsFinder>(*suite.plan.executor, threads);
+  suite.plan.finder = suite.finder.get();
+  suite.plan.infer = o.run.infer;
   suite.plan.judge_budget = o.run.judge_budget;
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   suite.plan.repeats = process ? kForeignRuns : o.run.schedules;

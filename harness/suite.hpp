@@ -7,6 +7,7 @@
 #include "harness/cli.hpp"
 #include "harness/executors.hpp"
 #include "harness/expand.hpp"
+#include "harness/infer/finder.hpp"
 #include "harness/run_problem.hpp"
 
 namespace moe::harness {
@@ -33,6 +34,7 @@ struct Suite {
   const Streams& streams;
   ExecutorChoice chosen;
   Hardware hardware;
+  std::unique_ptr<SemanticsFinder> finder;
   RunPlan plan;
   TimeBudget budget;
   Report report;

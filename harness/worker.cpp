@@ -93,11 +93,12 @@ Json Server::open(const Json& request) {
   return {{"resolved", to_line(session_->resolved())}};
 }
 
-/// What the parent gave counts; the rest follows from the case's seed.
+/// What the parent gave counts; the rest, if there is any, follows from the case's seed.
 Json Server::bind(const Json& request) {
   TensorSet inputs = read_tensor_file(request.at("inputs").get<std::string>());
   const Problem& p = case_.problem;
-  TensorSet own = make_inputs(p, case_.choice, routing_of(p));
+  TensorSet own;
+  if (!request.value("complete", false)) own = make_inputs(p, case_.choice, routing_of(p));
   for (Tensor& t : own.all())
     if (!inputs.has(t.name())) inputs.add(t);
   session().bind(inputs);

@@ -53,7 +53,7 @@ WorkerKernel read_kernel(const Json& j) {
   k.outputs = get_or<std::vector<std::string>>(j, "outputs", {});
   k.deterministic = get_or<bool>(j, "deterministic", true);
   if (j.contains("semantics") && !j["semantics"].is_null()) k.semantics = j["semantics"].dump();
-  if (k.semantics) read_semantics(j["semantics"], true);  // a wrong declaration is said now, not at a case
+  if (k.semantics) read_semantics(j["semantics"], {});  // a wrong declaration is said now, not at a case
   return k;
 }
 
@@ -78,13 +78,13 @@ bool WorkerKernel::takes(const Problem& p) const {
          holds(quants, p.quant.kind);
 }
 
-Semantics read_semantics(const Json& declared, bool block) {
-  if (declared.is_string()) return semantics_preset(declared.get<std::string>(), block);
+Semantics read_semantics(const Json& declared, const QuantScheme& quant) {
+  if (declared.is_string()) return semantics_preset(declared.get<std::string>(), quant);
   if (!declared.is_object()) throw BadInput("'semantics' is neither a preset's name nor an object");
   for (const auto& item : declared.items())
     if (std::find(kSemanticsKeys.begin(), kSemanticsKeys.end(), item.key()) == kSemanticsKeys.end())
       bad_word("key of semantics", item.key(), kSemanticsKeys);
-  Semantics s = semantics_preset(get_or<std::string>(declared, "preset", "moeproof"), block);
+  Semantics s = semantics_preset(get_or<std::string>(declared, "preset", "moeproof"), quant);
   s.amax_floor = get_or<double>(declared, "amax_floor", s.amax_floor);
   s.promote_k = get_or<int>(declared, "promote_k", s.promote_k);
   s.combine_fma = get_or<bool>(declared, "combine_fma", s.combine_fma);

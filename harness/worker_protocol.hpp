@@ -40,7 +40,7 @@ struct WorkerHello {
 WorkerHello read_hello(const nlohmann::ordered_json& answer);
 /// "moeproof", or {"preset": "deepgemm", "promote_k": 64, ...} with members of Semantics by name. Throws
 /// BadInput.
-Semantics read_semantics(const nlohmann::ordered_json& declared, bool block);
+Semantics read_semantics(const nlohmann::ordered_json& declared, const QuantScheme& quant);
 
 /// Everything a kernel needs to know about a case, as numbers and words.
 nlohmann::ordered_json problem_to_json(const Case& c);

@@ -81,8 +81,11 @@ TensorSet WorkerSession::given_inputs() const {
 
 void WorkerSession::bind(const TensorSet& inputs) {
   inputs_ = inputs;
-  shared_.emplace(TensorFile::of(given_inputs()));
-  ask_worker(*child_, {{"do", "bind"}, {"inputs", shared_->path()}}, manners_.seconds);
+  const TensorSet given = given_inputs();
+  const bool complete = given.all().size() >= inputs.all().size();  // nothing is left to draw
+  shared_.emplace(TensorFile::of(given));
+  ask_worker(*child_, {{"do", "bind"}, {"inputs", shared_->path()}, {"complete", complete}},
+             manners_.seconds);
 }
 
 TensorSet WorkerSession::like_outputs() const {

@@ -12,9 +12,8 @@ namespace {
 
 /// Chains restart every 128 k in all layouts; normal_mma converts to f16 and multiplies on mma.sync.
 std::optional<Semantics> moeproof_semantics(const Problem& problem, const Choice& choice) {
-  Semantics s = semantics_preset("moeproof", problem.quant.block());
-  s.accumulator = choice.layout == Layout::normal_mma ? Accumulator::hmma : Accumulator::wgmma;
-  s.hmma_order = HmmaOrder::contiguous;
+  const bool mma = choice.layout == Layout::normal_mma;
+  Semantics s = semantics_preset(mma ? "moeproof-hmma" : "moeproof", problem.quant);
   s.promote_k = GemmConfig::block_k;
   s.weight_place = problem.shape.weight_on_input ? WeightPlace::input : WeightPlace::combine;
   return s;

@@ -42,7 +42,7 @@ Problem problem_of(QuantKind kind, std::int64_t k, std::int64_t rows, std::int64
 // Largest share of its interval that a preset's bits use.
 double reach_of(const char* preset, const Problem& problem, const TensorSet& inputs, const TensorTruth& truth,
                 int threads) {
-  const Semantics semantics = semantics_preset(preset, problem.quant.block());
+  const Semantics semantics = semantics_preset(preset, problem.quant);
   const StageTruth bits = grouped_gemm_truth(problem, inputs, truth.rows, {&semantics, true, false, threads});
   const auto got = bits.tensors[0].bits.as<std::uint16_t>();
   double worst = 0;

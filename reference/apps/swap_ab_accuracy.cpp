@@ -142,8 +142,8 @@ std::vector<std::uint16_t> rounded(const std::vector<T>& values) {
 
 struct Presets {
   Semantics normal, swap;
-  explicit Presets(bool block)
-      : normal(semantics_preset("vllm-triton", block)), swap(semantics_preset("vllm-triton-swap", block)) {}
+  explicit Presets(const QuantScheme& quant)
+      : normal(semantics_preset("vllm-triton", quant)), swap(semantics_preset("vllm-triton-swap", quant)) {}
 };
 
 void print_gemm(const std::string& label, const Presets& presets, const Problem& p, const GroupedGemm& gemm,
@@ -200,7 +200,7 @@ struct Run {
 };
 
 void print_scheme(QuantKind kind, int tokens, int threads, std::uint64_t seed) {
-  const Presets presets(kind == QuantKind::block128);
+  const Presets presets(QuantScheme{.kind = kind});
   std::printf(
       "%s, GEMMs on the same codes and scales\n"
       "| GEMM | K | HMMA rms | wgmma rms | max | bias | median, ulp | HMMA not ideal's bf16 "

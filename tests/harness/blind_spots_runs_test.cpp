@@ -41,7 +41,7 @@ TensorSet gemm_under(const Semantics& s, const Case& c, const TensorSet& inputs)
 
 /// No promotion: one wgmma chain over all of K, where the kernel declares one every 128.
 TensorSet unpromoted(const Case& c, const TensorSet& inputs) {
-  Semantics s = semantics_preset("moeproof", false);
+  Semantics s = semantics_preset("moeproof", {.kind = QuantKind::tensor_dynamic});
   s.promote_k = 0;
   return gemm_under(s, c, inputs);
 }

@@ -99,7 +99,7 @@ TEST(BlindSpots, AMissingSlotOfCombineUnderAWideEnvelope) {
     auto weights = short_sum.at("topk_weights").as<float>();
     for (std::size_t slot = std::size_t(k) - 1; slot < weights.size(); slot += std::size_t(k))
       weights[slot] = 0;
-    const Semantics s = semantics_preset("moeproof", true);
+    const Semantics s = semantics_preset("moeproof", {});
     const reference::TruthOptions options{&s, true, false, 2};
     std::vector<std::int64_t> tokens(std::size_t(c.problem.shape.tokens), 0);
     for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = std::int64_t(i);
@@ -180,7 +180,7 @@ TEST(BlindSpots, AConventionThatTheReferenceShares) {
       misreading(gate_and_up_exchanged));
   TensorSet read = own_copy(t.inputs);
   gate_and_up_exchanged(read);
-  const Semantics s = semantics_preset("moeproof", true);
+  const Semantics s = semantics_preset("moeproof", {});
   const TensorSet shared = reference::spec_layer(t.c.problem, s, read, 2);
   expect_blind("gate and up exchanged, in the reference too",
                calc_diff(values(t.got.at("out")), values(shared.at("out"))), t.verdict);

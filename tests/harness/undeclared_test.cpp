@@ -40,7 +40,7 @@ struct Trial {
     inputs = make_inputs(p, c.choice, routing, 1);
   }
   void run(const char* preset) {
-    Semantics semantics = semantics_preset(preset, c.problem.quant.block());
+    Semantics semantics = semantics_preset(preset, c.problem.quant);
     semantics.weight_place = WeightPlace::combine;  // as the tensors' contract says to who declares nothing
     if (c.problem.op == Op::moe_layer) {
       outputs = reference::exact_layer(c.problem, semantics, inputs, 2);

@@ -15,6 +15,8 @@
 namespace moe::harness {
 namespace {
 
+constexpr QuantScheme kTensor{.kind = QuantKind::tensor_dynamic};
+
 using Json = nlohmann::ordered_json;
 
 std::string text_of(const Semantics& s) {
@@ -28,33 +30,34 @@ std::string text_of(const Semantics& s) {
 TEST(WorkerProtocol, EveryWordOfSemanticsMeansItself) {
   for (const char* word :
        {"product_fma", "act_weight_fma", "weight_act_fma", "act_weight_mul_add", "product_mul_add"})
-    EXPECT_NE(text_of(read_semantics({{"scale_order", word}}, true)).find(word), std::string::npos) << word;
+    EXPECT_NE(text_of(read_semantics({{"scale_order", word}}, {})).find(word), std::string::npos) << word;
   for (const char* word : {"divide", "multiply_inverse", "multiply_ratio"})
-    EXPECT_NE(text_of(read_semantics({{"quant_formula", word}}, true)).find(std::string("quantise ") + word),
-              std::string::npos)
+    EXPECT_NE(
+        text_of(read_semantics({{"quant_formula", word}}, {})).find(std::string("quant_formula ") + word),
+        std::string::npos)
         << word;
   for (const char* word : {"combine", "gemm2", "input"})
-    EXPECT_NE(text_of(read_semantics({{"weight_place", word}}, true)).find(std::string("weight in ") + word),
+    EXPECT_NE(text_of(read_semantics({{"weight_place", word}}, {})).find(std::string("weight_place ") + word),
               std::string::npos)
         << word;
-  EXPECT_EQ(read_semantics({{"accumulator", "hmma"}}, true).accumulator, Accumulator::hmma);
-  EXPECT_EQ(read_semantics({{"hmma_order", "interleaved4"}}, true).hmma_order, HmmaOrder::interleaved4);
-  EXPECT_EQ(read_semantics({{"scale_formula", "reciprocal"}}, true).scale_formula, ScaleFormula::reciprocal);
-  EXPECT_EQ(read_semantics({{"gate_rounding", "bf16"}}, true).gate_rounding, GateRounding::bf16);
-  EXPECT_EQ(read_semantics({{"product_rounding", "bf16"}}, true).product_rounding, ProductRounding::bf16);
-  EXPECT_EQ(read_semantics({{"promote_k", 64}}, true).promote_k, 64);
-  EXPECT_EQ(read_semantics("vllm-triton", true), semantics_preset("vllm-triton", true));
-  EXPECT_EQ(read_semantics({{"preset", "cutlass"}}, false), semantics_preset("cutlass", false));
+  EXPECT_EQ(read_semantics({{"accumulator", "hmma"}}, {}).accumulator, Accumulator::hmma);
+  EXPECT_EQ(read_semantics({{"hmma_order", "interleaved4"}}, {}).hmma_order, HmmaOrder::interleaved4);
+  EXPECT_EQ(read_semantics({{"scale_formula", "reciprocal"}}, {}).scale_formula, ScaleFormula::reciprocal);
+  EXPECT_EQ(read_semantics({{"gate_rounding", "bf16"}}, {}).gate_rounding, GateRounding::bf16);
+  EXPECT_EQ(read_semantics({{"product_rounding", "bf16"}}, {}).product_rounding, ProductRounding::bf16);
+  EXPECT_EQ(read_semantics({{"promote_k", 64}}, {}).promote_k, 64);
+  EXPECT_EQ(read_semantics("vllm-triton", {}), semantics_preset("vllm-triton", {}));
+  EXPECT_EQ(read_semantics({{"preset", "cutlass"}}, kTensor), semantics_preset("cutlass", kTensor));
 }
 
 // A misspelt declaration must not quietly leave the default.
 TEST(WorkerProtocol, AWrongDeclarationIsSaid) {
-  EXPECT_THROW(read_semantics({{"promotek", 64}}, true), BadInput);
-  EXPECT_THROW(read_semantics({{"promote_k", 33}}, true), BadInput);
-  EXPECT_THROW(read_semantics({{"promote_k", "128"}}, true), BadInput);
-  EXPECT_THROW(read_semantics({{"accumulator", "fma"}}, true), BadInput);
-  EXPECT_THROW(read_semantics(7, true), BadInput);
-  EXPECT_THROW(read_semantics("no-such-preset", true), BadInput);
+  EXPECT_THROW(read_semantics({{"promotek", 64}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 33}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", "128"}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"accumulator", "fma"}}, {}), BadInput);
+  EXPECT_THROW(read_semantics(7, {}), BadInput);
+  EXPECT_THROW(read_semantics("no-such-preset", {}), BadInput);
 }
 
 // Whatever a child greets with is read or refused in one line; nothing else is thrown.

@@ -21,8 +21,8 @@ inline constexpr const char* kPresets[] = {"moeproof",      "vllm-triton", "vllm
                                            "sglang-triton", "deepgemm",    "cutlass"};
 
 /// A preset as it is, or every field drawn.
-inline Semantics semantics(Random& random, bool block) {
-  Semantics s = semantics_preset(kPresets[random() % 6], block);
+inline Semantics semantics(Random& random, const QuantScheme& quant) {
+  Semantics s = semantics_preset(kPresets[random() % 6], quant);
   if (random() % 2) return s;
   s.amax_floor = random() % 2 ? 1e-10 : 1e-4;
   s.scale_formula = ScaleFormula(random() % 2);
@@ -30,7 +30,7 @@ inline Semantics semantics(Random& random, bool block) {
   s.accumulator = Accumulator(random() % 2);
   s.hmma_order = HmmaOrder(random() % 2);
   constexpr int kPromote[] = {32, 64, 128}, kChain[] = {0, 32, 64, 96, 128, 160, 256};
-  s.promote_k = block ? kPromote[random() % 3] : kChain[random() % 7];
+  s.promote_k = quant.block() ? kPromote[random() % 3] : kChain[random() % 7];
   s.scale_order = ScaleOrder(random() % 5);
   s.gate_rounding = GateRounding(random() % 2);
   s.product_rounding = ProductRounding(random() % 2);

@@ -61,7 +61,7 @@ RC_GTEST_PROP(Bound, NoBitExactResultLeavesItsInterval, (std::uint64_t seed)) {
   draw::Random random(seed);
   const QuantKind kind = draw::kKinds[random() % 4];
   const draw::Layer layer = draw::layer(random, kind);
-  Semantics semantics = draw::semantics(random, kind == QuantKind::block128);
+  Semantics semantics = draw::semantics(random, layer.problem.quant);
   const bool declared = random() % 2;
   if (!declared) {  // what a kernel that declares nothing promises: the contract's tensors, no 0 / 0
     semantics.weight_place = WeightPlace::combine;
@@ -82,7 +82,7 @@ RC_GTEST_PROP(Bound, SpecStaysInItsInterval, (std::uint64_t seed)) {
   draw::Random random(seed);
   const QuantKind kind = draw::kKinds[random() % 4];
   const draw::Layer layer = draw::layer(random, kind);
-  Semantics semantics = semantics_preset(draw::kPresets[random() % 6], kind == QuantKind::block128);
+  Semantics semantics = semantics_preset(draw::kPresets[random() % 6], layer.problem.quant);
   const TensorSet outputs = spec_layer(layer.problem, semantics, layer.inputs, 2);
   for (const Judged& judged : judge_all(layer.problem, layer.inputs, outputs, &semantics)) {
     if (!(judged.ratio <= 1))
@@ -157,7 +157,7 @@ TEST(Bound, AMissingExpertIsSeenInTheWholeLayerWhereTheAccumulatorIsFine) {
   const std::vector<std::int64_t> first{0};
   for (const char* preset : {"vllm-triton", "moeproof", "nothing"}) {
     const bool declared = std::string(preset) != "nothing";
-    const Semantics semantics = declared ? semantics_preset(preset, true) : Semantics{};
+    const Semantics semantics = declared ? semantics_preset(preset, {}) : Semantics{};
     const TruthOptions options{declared ? &semantics : nullptr, false, true, 2, true};
     ids[0] = 0;
     const StageTruth truth = layer_truth(layer.problem, layer.inputs, first, options);

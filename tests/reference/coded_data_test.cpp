@@ -19,7 +19,7 @@ namespace moe::reference {
 namespace {
 
 std::vector<float> output(const Problem& p, const TensorSet& inputs) {
-  const Semantics s = semantics_preset("moeproof", p.quant.block());
+  const Semantics s = semantics_preset("moeproof", p.quant);
   const StageTruth truth = grouped_gemm_truth(p, inputs, all_rows(p.shape.pairs()), {&s, true, false, 2});
   std::vector<float> c;
   for (const std::uint16_t code : truth.at("c").bits.as<std::uint16_t>()) c.push_back(decode_bf16(code));

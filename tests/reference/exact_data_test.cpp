@@ -26,9 +26,10 @@ constexpr const char* kPresets[] = {"moeproof",      "vllm-triton", "vllm-triton
                                     "sglang-triton", "deepgemm",    "cutlass"};
 
 /// Every accumulator, promotion and order of scales that the scheme permits.
-std::vector<Semantics> every_order(bool block) {
+std::vector<Semantics> every_order(const QuantScheme& quant) {
+  const bool block = quant.block();
   std::vector<Semantics> all;
-  for (const char* preset : kPresets) all.push_back(semantics_preset(preset, block));
+  for (const char* preset : kPresets) all.push_back(semantics_preset(preset, quant));
   const std::vector<int> promotions =
       block ? std::vector<int>{32, 64, 128} : std::vector<int>{0, 32, 128, 1024};
   for (const auto& [accumulator, order] : {std::pair{Accumulator::wgmma, HmmaOrder::contiguous},
@@ -36,7 +37,7 @@ std::vector<Semantics> every_order(bool block) {
                                            {Accumulator::hmma, HmmaOrder::interleaved4}}) {
     for (const int promote : promotions) {
       for (int scales = 0; scales < 5; ++scales) {
-        Semantics s = semantics_preset("moeproof", block);
+        Semantics s = semantics_preset("moeproof", quant);
         s.preset = "drawn";
         s.accumulator = accumulator, s.hmma_order = order, s.promote_k = promote;
         s.scale_order = static_cast<ScaleOrder>(scales);
@@ -113,7 +114,7 @@ TEST(ExactData, AGroupedGemmHasOneAnswer) {
       const Tensor real = spec_grouped_gemm(c.problem, inputs, 2);
       const std::vector<std::uint16_t> due(real.as<std::uint16_t>().begin(), real.as<std::uint16_t>().end());
       EXPECT_GT(std::set<std::uint16_t>(due.begin(), due.end()).size(), 60u) << "data that say little";
-      const auto orders = every_order(c.problem.quant.block());
+      const auto orders = every_order(c.problem.quant);
       for (const Semantics& s : orders)
         ASSERT_EQ(gemm_bits_of(c.problem, inputs, s), due) << scheme << " " << k << " " << s;
       for (int trial = 0; trial < 6; ++trial) {
@@ -134,7 +135,7 @@ TEST(ExactData, NormalDataHaveManyAnswers) {
       "quant=token_channel");
   const TensorSet inputs = make_inputs(c.problem, routing_of(c.problem), 2);
   std::set<std::vector<std::uint16_t>> answers;
-  for (const Semantics& s : every_order(false)) answers.insert(gemm_bits_of(c.problem, inputs, s));
+  for (const Semantics& s : every_order(c.problem.quant)) answers.insert(gemm_bits_of(c.problem, inputs, s));
   EXPECT_GE(answers.size(), 5u);
 }
 
@@ -183,8 +184,8 @@ TEST(ExactData, AWholeLayerHasOneAnswer) {
       const Problem& p = c.problem;
       ASSERT_TRUE(exact_layer_data(p));
       const TensorSet inputs = layer_inputs(p);
-      const TensorSet due = spec_layer(p, semantics_preset("moeproof", p.quant.block()), inputs, 2);
-      const auto orders = every_order(p.quant.block());
+      const TensorSet due = spec_layer(p, semantics_preset("moeproof", p.quant), inputs, 2);
+      const auto orders = every_order(p.quant);
       const std::size_t step = p.shape.hidden == 1024 ? 1 : 7;  // all orders for one size, to save time
       for (std::size_t i = 0; i < orders.size(); i += i < 6 ? 1 : step) {
         const Semantics& s = orders[i];
@@ -209,8 +210,7 @@ TEST(ExactData, TheSecondGemmOfALayerIsExact) {
                                           "data=exact layout=swap_ab quant=") +
                               scheme);
     const TensorSet inputs = layer_inputs(c.problem);
-    const TensorSet out =
-        spec_layer(c.problem, semantics_preset("moeproof", c.problem.quant.block()), inputs, 2);
+    const TensorSet out = spec_layer(c.problem, semantics_preset("moeproof", c.problem.quant), inputs, 2);
     const double unit = c.problem.quant.block() ? 1 : 0.25;
     for (std::int64_t pair = 0; pair < 3; ++pair) {
       const auto codes = out.at("act_codes").as<std::uint8_t>().subspan(std::size_t(pair) * 14336, 14336);
@@ -239,8 +239,7 @@ TEST(NastyData, ALayerStaysFiniteToTheBit) {
                                           "data=nasty layout=swap_ab quant=") +
                               scheme);
     const TensorSet inputs = make_inputs(c.problem, routing_of(c.problem), 2);
-    const TensorSet out =
-        exact_layer(c.problem, semantics_preset("moeproof", c.problem.quant.block()), inputs, 2);
+    const TensorSet out = exact_layer(c.problem, semantics_preset("moeproof", c.problem.quant), inputs, 2);
     for (const char* name : {"gemm1", "gemm2", "out"})
       for (const std::uint16_t code : out.at(name).as<std::uint16_t>())
         ASSERT_TRUE(std::isfinite(decode_bf16(code))) << scheme << name;

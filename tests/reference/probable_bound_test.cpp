@@ -20,7 +20,7 @@ RC_GTEST_PROP(ProbableBound, NoBitExactSumLeavesIt, (std::uint64_t seed)) {
   const StageTruth stage = draw::undeclared_bounds(trial.problem, trial.inputs, 2);
   const TensorTruth& truth = stage.tensors[0];
   const int order = int(random() % 3);
-  const Semantics semantics = draw::semantics(random, trial.problem.quant.block());
+  const Semantics semantics = draw::semantics(random, trial.problem.quant);
   const TensorSet inputs =
       order ? draw::in_another_order(random, trial, order == 2) : draw::copy_of(trial.inputs);
   const StageTruth bits = draw::gemm_bits_of(trial.problem, inputs, semantics, 2);
@@ -82,7 +82,7 @@ TensorSet faulty(const draw::GemmTrial& trial, const std::string& fault) {
 double caught(const draw::GemmTrial& trial, const std::string& fault, const char* preset, bool hard) {
   const StageTruth stage = draw::undeclared_bounds(trial.problem, trial.inputs, 2);
   const TensorTruth& truth = stage.tensors[0];
-  const Semantics semantics = semantics_preset(preset, trial.problem.quant.block());
+  const Semantics semantics = semantics_preset(preset, trial.problem.quant);
   const StageTruth bits = draw::gemm_bits_of(trial.problem, faulty(trial, fault), semantics, 2);
   const auto got = bits.tensors[0].bits.as<std::uint16_t>();
   std::int64_t outside = 0;

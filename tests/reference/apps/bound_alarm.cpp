@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     const draw::GemmTrial trial = draw::gemm(random, 16, 256, most_k);
     const StageTruth truth = draw::undeclared_bounds(trial.problem, trial.inputs, threads);
     for (int order = 0; order < 3; ++order) {
-      const Semantics semantics = draw::semantics(random, trial.problem.quant.block());
+      const Semantics semantics = draw::semantics(random, trial.problem.quant);
       const TensorSet inputs =
           order ? draw::in_another_order(random, trial, order == 2) : draw::copy_of(trial.inputs);
       const StageTruth bits = draw::gemm_bits_of(trial.problem, inputs, semantics, threads);

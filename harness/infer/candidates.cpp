@@ -1,0 +1,145 @@
+#include "harness/infer/candidates.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace moe::harness {
+namespace {
+
+/// Floors of public quantisers (fixtures/problem/semantics.cpp names them); 448e-10 and 1/512 are floors on
+/// the scale, as floors on the amax.
+constexpr double kFloors[] = {0, 1e-10, 448e-10, 1e-4, 1.0 / 512};
+/// Chains of k's; 0 = all of K. Under block scales a chain ends with its block.
+constexpr int kBlockChains[] = {32, 64, 128}, kChains[] = {0, 32, 64, 128, 256, 512};
+
+/// Scales that are powers of two: their products are exact in any order.
+bool exact_scales(const QuantScheme& quant) {
+  return quant.scale_format == ScaleFormat::ue8m0 && quant.kind != QuantKind::tensor_static;
+}
+
+void canonical_quantiser(const QuantScheme& quant, Semantics& s) {
+  if (quant.kind == QuantKind::tensor_static) {  // the scale is given: no amax, no ratio
+    s.amax_floor = 0;
+    s.scale_formula = ScaleFormula::divide;
+    if (s.quant_formula == QuantFormula::multiply_ratio) s.quant_formula = QuantFormula::multiply_inverse;
+  }
+  if (exact_scales(quant)) s.quant_formula = QuantFormula::multiply_inverse;  // x / 2^e = x * 2^-e
+}
+
+ScaleOrder canonical_order(const QuantScheme& quant, ScaleOrder order) {
+  if (exact_scales(quant)) return ScaleOrder::product_fma;
+  if (quant.block()) return order;
+  if (order == ScaleOrder::act_weight_fma)
+    return ScaleOrder::act_weight_mul_add;  // behind K nothing is added
+  return order == ScaleOrder::product_mul_add ? ScaleOrder::product_fma : order;
+}
+
+/// One dimension of the product: every candidate so far, once with each value.
+template <class Values, class Set>
+void times(std::vector<Semantics>& all, const Values& values, Set set) {
+  std::vector<Semantics> product;
+  for (const Semantics& s : all)
+    for (const auto value : values) set(product.emplace_back(s), value);
+  all = std::move(product);
+}
+
+/// A number in which equal Semantics, and only those, are equal.
+struct Packed {
+  std::uint64_t floor = 0, rest = 0;
+  auto operator<=>(const Packed&) const = default;
+};
+std::uint64_t gemm_bits(const Semantics& s) {
+  return std::uint64_t(s.accumulator) | std::uint64_t(s.hmma_order) << 1 | std::uint64_t(s.scale_order) << 2 |
+         std::uint64_t(s.promote_k) << 8;
+}
+std::uint64_t quantiser_bits(const Semantics& s) {
+  const float floor = float(s.amax_floor);
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &floor, 4);
+  return std::uint64_t(bits) << 8 | std::uint64_t(s.scale_formula) | std::uint64_t(s.quant_formula) << 1;
+}
+std::uint64_t rounding_bits(const Semantics& s) {
+  return std::uint64_t(s.gate_rounding) | std::uint64_t(s.product_rounding) << 1;
+}
+std::uint64_t place_bits(const Semantics& s) {
+  return std::uint64_t(s.weight_place) | std::uint64_t(s.combine_fma) << 2;
+}
+Packed packed(const Semantics& s) {
+  return {quantiser_bits(s), gemm_bits(s) << 8 | rounding_bits(s) << 4 | place_bits(s)};
+}
+
+void drop_equals(std::vector<Semantics>& all) {
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Semantics& a, const Semantics& b) { return packed(a) < packed(b); });
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
+}  // namespace
+
+std::string_view name(LayerStage stage) {
+  constexpr std::string_view names[kLayerStages] = {"quantize", "gemm1", "act_quant", "gemm2", "combine"};
+  return names[int(stage)];
+}
+
+Semantics canonical(const Problem& p, Semantics s) {
+  canonical_quantiser(p.quant, s);
+  if (s.accumulator == Accumulator::wgmma) s.hmma_order = HmmaOrder::contiguous;
+  s.scale_order = canonical_order(p.quant, s.scale_order);
+  if (p.shape.activation == Activation::relu2) s.gate_rounding = GateRounding::none;
+  if (p.shape.weight_on_input) s.weight_place = WeightPlace::input;
+  // fma(w, y, +0) is w * y; without a weight the sum has no product
+  if (p.shape.top_k == 1 || s.weight_place != WeightPlace::combine) s.combine_fma = false;
+  return s;
+}
+
+std::vector<Semantics> candidate_semantics(const Problem& p) {
+  std::vector<Semantics> all{Semantics{}};
+  all.front().preset.clear();
+  const bool all_bool[] = {false, true};
+  times(all, kFloors, [](Semantics& s, double v) { s.amax_floor = v; });
+  times(all, all_bool, [](Semantics& s, bool v) { s.scale_formula = ScaleFormula(v); });
+  times(all, std::vector<int>{0, 1, 2}, [](Semantics& s, int v) { s.quant_formula = QuantFormula(v); });
+  times(all, all_bool, [](Semantics& s, bool v) { s.gate_rounding = GateRounding(v); });
+  times(all, all_bool, [](Semantics& s, bool v) { s.product_rounding = ProductRounding(v); });
+  times(all, std::vector<int>{0, 1}, [](Semantics& s, int v) { s.weight_place = WeightPlace(v); });
+  times(all, all_bool, [](Semantics& s, bool v) { s.combine_fma = v; });
+  for (Semantics& s : all) s = canonical(p, s);
+  drop_equals(all);
+  times(all, std::vector<int>{0, 1, 2, 3, 4}, [](Semantics& s, int v) { s.scale_order = ScaleOrder(v); });
+  for (Semantics& s : all) s = canonical(p, s);
+  drop_equals(all);
+  times(all, std::vector<int>{0, 1, 2}, [](Semantics& s, int v) {
+    s.accumulator = Accumulator(v > 0);
+    s.hmma_order = HmmaOrder(v > 1);
+  });
+  const std::vector<int> chains = p.quant.block()
+                                      ? std::vector<int>(std::begin(kBlockChains), std::end(kBlockChains))
+                                      : std::vector<int>(std::begin(kChains), std::end(kChains));
+  times(all, chains, [](Semantics& s, int v) { s.promote_k = v; });
+  return all;
+}
+
+std::uint64_t stage_key(const Problem& p, LayerStage stage, const Semantics& s) {
+  switch (stage) {
+    case LayerStage::quantize:
+      return quantiser_bits(s);
+    case LayerStage::gemm1:
+      return gemm_bits(s);
+    case LayerStage::act_quant:
+      return quantiser_bits(s) << 2 | rounding_bits(s);
+    case LayerStage::gemm2:
+      return gemm_bits(s) << 1 | std::uint64_t(s.weight_place == WeightPlace::gemm2);
+    case LayerStage::combine:
+      return place_bits(s);
+  }
+  return 0;
+}
+
+std::vector<std::string> presets_like(const Problem& p, const Semantics& s) {
+  std::vector<std::string> names;
+  for (const std::string_view preset : semantics_presets())
+    if (packed(canonical(p, semantics_preset(preset, p.quant))) == packed(s)) names.emplace_back(preset);
+  return names;
+}
+
+}  // namespace moe::harness

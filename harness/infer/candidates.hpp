@@ -1,0 +1,32 @@
+// Which values of Semantics could an implementation follow, as far as a problem can show it? The space that
+// inference eliminates from: the product of the fields' values, without those that give the same outputs for
+// every input (one accumulator has no HMMA order, a power-of-two scale has no order of scale products, ...).
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "fixtures/problem/problem.hpp"
+#include "fixtures/problem/semantics.hpp"
+
+namespace moe::harness {
+
+/// Stages of a layer behind the router, in order.
+enum class LayerStage { quantize, gemm1, act_quant, gemm2, combine };
+inline constexpr int kLayerStages = 5;
+std::string_view name(LayerStage stage);
+
+/// `s` with every field that nothing depends on, under the problem's scheme and shape, set to one agreed
+/// value: two Semantics that are equal afterwards (but for the preset's name) give equal bits for every
+/// input.
+Semantics canonical(const Problem& problem, Semantics s);
+
+/// All of them, canonical, without a preset's name.
+std::vector<Semantics> candidate_semantics(const Problem& problem);
+
+/// Equal for two candidates whose `stage` does the same.
+std::uint64_t stage_key(const Problem& problem, LayerStage stage, const Semantics& s);
+
+/// The presets that `s` (canonical) is, under this problem.
+std::vector<std::string> presets_like(const Problem& problem, const Semantics& s);
+
+}  // namespace moe::harness

@@ -1,0 +1,61 @@
+#include "harness/infer/finder.hpp"
+
+#include <fmt/format.h>
+
+#include "harness/child_process.hpp"
+#include "harness/worker_protocol.hpp"
+
+namespace moe::harness {
+namespace {
+
+/// Candidates that the probes left and that are tried; more would mean that next to nothing was seen.
+constexpr std::size_t kMostTried = 16;
+
+bool good(const Verdict& v) {
+  return v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted;
+}
+
+Verdict with_note(Verdict v, const std::string& note) {
+  v.reason = v.reason.empty() ? note : fmt::format("{} ({})", v.reason, note);
+  return v;
+}
+
+}  // namespace
+
+const Inference* SemanticsFinder::known(const Case& c) const {
+  const auto found = found_.find(to_line(small_case(c)));
+  return found != found_.end() ? &found->second : nullptr;
+}
+
+const Inference& SemanticsFinder::of(const Case& c) {
+  if (const Inference* found = known(c)) return *found;
+  Inference found;
+  try {
+    found = infer_semantics(executor_, c, threads_);
+  } catch (const WorkerLost& e) {  // in a probe: the case has done nothing yet
+    found.refusal = e.what();
+  } catch (const WorkerRefused& e) {
+    found.refusal = e.what();
+  }
+  return found_.emplace(to_line(small_case(c)), std::move(found)).first->second;
+}
+
+Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& outputs, JudgePlan plan,
+                       const Inference& found) {
+  plan.semantics.reset();
+  if (!found.refusal.empty()) return judge(c, inputs, outputs, plan);  // it takes no probe: as if not asked
+  if (!found.known() || found.left.size() > kMostTried)
+    return with_note(judge(c, inputs, outputs, plan), "no semantics inferred: " + found.summary());
+  plan.own_router = true;
+  const std::string note = "semantics inferred: " + found.summary();
+  Verdict first;
+  for (const Semantics& s : found.left) {
+    plan.semantics = s;
+    Verdict v = judge(c, inputs, outputs, plan);
+    if (good(v)) return with_note(std::move(v), note);
+    if (&s == &found.left.front()) first = std::move(v);
+  }
+  return with_note(std::move(first), note);
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,193 @@
+#include "harness/infer/infer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "fixtures/problem/errors.hpp"
+#include "harness/infer/eliminate.hpp"
+
+namespace moe::harness {
+namespace {
+
+/// More candidates than this are first held against two tokens.
+constexpr std::size_t kMany = 64;
+
+using ValuesByField = std::map<std::string, std::set<std::string>>;
+
+ValuesByField values_of(std::span<const Semantics> candidates, std::span<const int> numbers) {
+  ValuesByField values;
+  for (const int n : numbers)
+    for (const SemanticsField& f : fields_of(candidates[std::size_t(n)])) values[f.name].insert(f.value);
+  return values;
+}
+
+std::vector<std::int64_t> first_tokens(std::int64_t n) {
+  std::vector<std::int64_t> tokens(std::size_t(n), 0);
+  std::iota(tokens.begin(), tokens.end(), 0);
+  return tokens;
+}
+
+/// Fields that a stage depends on.
+std::vector<std::string> fields_behind(LayerStage stage) {
+  switch (stage) {
+    case LayerStage::quantize:
+      return {"amax_floor", "scale_formula", "quant_formula"};
+    case LayerStage::gemm1:
+      return {"accumulator", "hmma_order", "promote_k", "scale_order"};
+    case LayerStage::act_quant:
+      return {"gate_rounding", "product_rounding"};
+    case LayerStage::gemm2:
+      return {"weight_place"};
+    case LayerStage::combine:
+      break;
+  }
+  return {"weight_place", "combine_order"};
+}
+
+class Inquiry {
+ public:
+  Inquiry(Inference& result, const Problem& space, int threads)
+      : result_(result), space_(space), candidates_(candidate_semantics(space)), threads_(threads) {
+    left_.resize(candidates_.size());
+    std::iota(left_.begin(), left_.end(), 0);
+    at_start_ = values_of(candidates_, left_);
+    result_.candidates = candidates_.size();
+  }
+
+  void hear(const Probe& probe, const TensorSet& outputs);
+  void conclude();
+
+ private:
+  void learn(const Probe& probe, const StageFinding& f);
+  FieldFinding finding(const std::string& field, const std::set<std::string>& values) const;
+
+  Inference& result_;
+  const Problem& space_;
+  std::vector<Semantics> candidates_;
+  int threads_;
+  std::vector<int> left_;
+  ValuesByField at_start_;
+  std::map<std::pair<std::string, std::string>, RuledOutValue> evidence_;  // by field and value
+  std::set<std::string> doubted_;  // fields of stages that no candidate explains
+};
+
+void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
+  const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, candidates_, threads_};
+  const auto all = first_tokens(probe.trial.problem.shape.tokens);
+  std::vector<StageFinding> findings;
+  const bool whole = probe.trial.problem.quant.kind == QuantKind::tensor_dynamic;  // a scale of all rows
+  if (left_.size() > kMany && !whole) left_ = eliminate(e, left_, std::span(all).first(2), findings);
+  const bool clear = std::none_of(findings.begin(), findings.end(), [](auto& f) { return f.left.empty(); });
+  if (clear) left_ = eliminate(e, left_, all, findings);
+  for (const StageFinding& f : findings) learn(probe, f);
+  ++result_.probes;
+}
+
+void Inquiry::learn(const Probe& probe, const StageFinding& f) {
+  const std::string stage(name(f.stage));
+  if (std::find(result_.stages.begin(), result_.stages.end(), stage) == result_.stages.end())
+    result_.stages.push_back(stage);
+  if (f.left.empty()) {
+    const Distance& d = f.nearest_distance;
+    result_.contradictions.push_back({probe.name, stage, f.stage_only,
+                                      fmt::format("{} of {} elements differ from the nearest candidate, {}",
+                                                  d.wrong, d.checked, d.place)});
+    for (int s = f.stage_only ? int(f.stage) : 0; s <= int(f.stage); ++s)
+      for (const std::string& field : fields_behind(LayerStage(s))) doubted_.insert(field);
+  }
+  for (const auto& out : f.ruled_out)
+    evidence_.try_emplace(
+        {out.field.name, out.field.value},
+        RuledOutValue{out.field.value, probe.name, stage, out.distance.wrong, out.distance.checked});
+}
+
+FieldFinding Inquiry::finding(const std::string& field, const std::set<std::string>& values) const {
+  FieldFinding f{field, {values.begin(), values.end()}, FieldState::undetermined, {}};
+  const std::set<std::string>& start = at_start_.at(field);
+  if (start.size() == 1)
+    f.state = FieldState::irrelevant;
+  else if (doubted_.contains(field))
+    f.state = FieldState::unknown;
+  else if (values.size() == 1)
+    f.state = FieldState::determined;
+  for (const std::string& value : start)
+    if (const auto why = evidence_.find({field, value}); why != evidence_.end() && !values.contains(value))
+      f.ruled_out.push_back(why->second);
+  return f;
+}
+
+void Inquiry::conclude() {
+  const ValuesByField values = values_of(candidates_, left_);
+  for (const SemanticsField& f : fields_of(Semantics{}))
+    result_.fields.push_back(finding(f.name, values.at(f.name)));
+  std::set<std::string> presets;
+  for (const int n : left_) {
+    Semantics s = candidates_[std::size_t(n)];
+    const auto names = presets_like(space_, s);
+    presets.insert(names.begin(), names.end());
+    s.preset = names.empty() ? "inferred" : names.front();
+    result_.left.push_back(std::move(s));
+  }
+  std::stable_partition(result_.left.begin(), result_.left.end(),
+                        [](const Semantics& s) { return s.preset != "inferred"; });
+  if (!result_.contradictions.empty()) return;  // a preset would have explained them
+  for (const std::string_view preset : semantics_presets())
+    if (presets.contains(std::string(preset))) result_.presets.emplace_back(preset);
+}
+
+/// A session for the probes, small if the executor takes it, else of the case's own size.
+device::Opened open_probes(device::Executor& executor, const Case& c, Case& layer) {
+  layer = small_case(c);
+  device::Opened opened = executor.open(layer);
+  if (opened.session != nullptr) return opened;
+  layer = own_case(c);
+  return executor.open(layer);
+}
+
+}  // namespace
+
+std::string_view name(FieldState state) {
+  constexpr std::string_view names[] = {"determined", "undetermined", "irrelevant", "unknown"};
+  return names[int(state)];
+}
+
+std::string Inference::summary() const {
+  if (!refusal.empty()) return "no probe could run: " + refusal;
+  if (!contradictions.empty()) {
+    const Contradiction& c = contradictions.front();
+    return fmt::format("unknown: in probe {}, stage {}, {}", c.probe, c.stage, c.text);
+  }
+  if (!presets.empty()) return fmt::format("{}", fmt::join(presets, " or "));
+  std::vector<std::string> words;
+  for (const FieldFinding& f : fields)
+    if (f.state != FieldState::irrelevant)
+      words.push_back(fmt::format("{} {}", f.field, fmt::join(f.values, "|")));
+  return fmt::format("no preset: {}", fmt::join(words, ", "));
+}
+
+Inference infer_semantics(device::Executor& executor, const Case& c, int threads) {
+  Inference result;
+  result.trial = c;
+  Case layer;
+  device::Opened opened = open_probes(executor, c, layer);
+  if (opened.session == nullptr) {
+    result.refusal = opened.refusal;
+    return result;
+  }
+  result.layer = layer.problem;
+  Inquiry inquiry(result, result.layer, threads);
+  for (Probe& probe : make_probes(layer)) {
+    probe.trial = opened.session->resolved();
+    opened.session->bind(probe.inputs);
+    inquiry.hear(probe, opened.session->run(device::RunMode::eager).outputs);
+  }
+  inquiry.conclude();
+  return result;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,74 @@
+#include "harness/infer/probes.hpp"
+
+#include <functional>
+
+#include "fixtures/problem/auto_tile.hpp"
+#include "harness/infer/probe_fill.hpp"
+
+namespace moe::harness {
+namespace {
+
+constexpr std::int64_t kTokens = 8;
+
+/// Ids and weights are inputs of the layer, so that no router stands between the probe and what it asks.
+Case layer_case(Case c) {
+  Problem& p = c.problem;
+  p.op = Op::moe_layer;
+  p.model.clear();
+  p.shape.tokens = kTokens;
+  p.routing = {};
+  p.routing.load.kind = LoadKind::trace;
+  p.routing.load.path = "probe";
+  p.data = DataMode::normal;
+  p.files = {};
+  p.seed = 1;
+  c.choice = resolve_tiles(c.choice, ExpertLoad{{kTokens}});  // where the caller left them open
+  return c;
+}
+
+bool exact_scales(const QuantScheme& q) {
+  return q.scale_format == ScaleFormat::ue8m0 && q.kind != QuantKind::tensor_static;
+}
+
+}  // namespace
+
+Case small_case(const Case& c) {
+  Case small = layer_case(c);
+  MoeShape& s = small.problem.shape;
+  s.tp = s.ep = 1;
+  small.problem.rank = 0;
+  s.hidden = 1024;
+  s.intermediate = 256;
+  s.experts = 4;
+  s.top_k = s.top_k > 1 ? 4 : 1;
+  s.shared_experts = 0;
+  return small;
+}
+
+Case own_case(const Case& c) { return layer_case(c); }
+
+std::vector<Probe> make_probes(const Case& c) {
+  const QuantScheme& q = c.problem.quant;
+  std::vector<Probe> probes;
+  const auto add = [&](const std::string& name, const std::function<void(ProbeInputs&)>& fill) {
+    ProbeInputs in(c, 0x51ED + probes.size());
+    fill(in);
+    probes.push_back({name, c, std::move(in.tensors)});
+  };
+  const auto add_each = [&](const std::string& name, int count, void (*fill)(ProbeInputs&, int)) {
+    for (int i = 0; i < count; ++i)
+      add(count == 1 ? name : name + " " + std::to_string(i + 1), [&](ProbeInputs& in) { fill(in, i); });
+  };
+  add("gates", fill_gates);
+  // one scale a layer: one amax a run
+  if (!exact_scales(q)) add_each("ties", q.kind == QuantKind::tensor_dynamic ? 4 : 1, fill_ties);
+  if (q.kind != QuantKind::tensor_static)
+    add_each("tiny", q.kind == QuantKind::tensor_dynamic ? 2 : 1, fill_tiny);
+  if (c.problem.shape.top_k > 1) add("combine", fill_combine);
+  add("chains", fill_chains);
+  if (!exact_scales(q)) add_each("orders", q.tensor() ? 3 : 1, fill_orders);
+  add("ordinary", fill_ordinary);
+  return probes;
+}
+
+}  // namespace moe::harness

@@ -1,0 +1,41 @@
+// Which layers tell implementations apart? A few designed inputs for which the values of a Semantics field
+// give different bits; each isolates one question, so that it can be answered from the layer's output alone,
+// too:
+//
+//   ties      x / s, x * (1 / s) and x * (448 / amax), with either scale formula, on values half way between
+//   two
+//             codes; what multiplies behind it is one-hot, with power-of-two weights
+//   tiny      groups below, between and above the known amax floors, and groups of zeros
+//   gates     gates of 7 to 15, where silu(g) is no bf16 value but does not depend on how exp is made
+//   combine   slots that cancel under weights with 24 bits
+//   orders    blocks that cancel but for the rounding of their scales (block128); results half way between
+//   two
+//             bf16 values, with scales of 24 bits (other schemes)
+//   chains    sums of widely spread products whose true value is zero: what is left is the accumulator's own
+//   ordinary  normal data: what was found must hold where nothing was designed
+#pragma once
+#include <string>
+#include <vector>
+
+#include "fixtures/problem/case.hpp"
+#include "fixtures/problem/tensor.hpp"
+
+namespace moe::harness {
+
+struct Probe {
+  std::string name;
+  Case trial;
+  TensorSet inputs;
+};
+
+/// A small layer (8 tokens, hidden 1024, intermediate 256, 4 experts) with the scheme, activation and choice
+/// of `c`; top_k 4, or 1 where the layer's is.
+Case small_case(const Case& c);
+/// The layer of `c` itself with 8 tokens, for a kernel that takes no other sizes.
+Case own_case(const Case& c);
+
+/// The probes of a layer that small_case or own_case gave, in the order in which they divide the space
+/// fastest.
+std::vector<Probe> make_probes(const Case& layer);
+
+}  // namespace moe::harness
