@@ -119,7 +119,20 @@ std::vector<Semantics> candidate_semantics(const Problem& p) {
   return all;
 }
 
-std::uint64_t stage_key(const Problem& p, LayerStage stage, const Semantics& s) {
+CandidateSpace::CandidateSpace(const Problem& p) : problem(p), all(candidate_semantics(p)) {
+  for (const Semantics& s : all) {
+    const std::vector<SemanticsField> words = fields_of(s);
+    auto& numbers = value.emplace_back();
+    for (std::size_t f = 0; f < kFields; ++f) {
+      fields[f] = words[f].name;
+      const auto found = std::find(values[f].begin(), values[f].end(), words[f].value);
+      numbers[f] = std::uint8_t(found - values[f].begin());
+      if (found == values[f].end()) values[f].push_back(words[f].value);
+    }
+  }
+}
+
+std::uint64_t stage_key(LayerStage stage, const Semantics& s) {
   switch (stage) {
     case LayerStage::quantize:
       return quantiser_bits(s);

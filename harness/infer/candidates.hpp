@@ -2,7 +2,9 @@
 // inference eliminates from: the product of the fields' values, without those that give the same outputs for
 // every input (one accumulator has no HMMA order, a power-of-two scale has no order of scale products, ...).
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "fixtures/problem/problem.hpp"
@@ -23,8 +25,20 @@ Semantics canonical(const Problem& problem, Semantics s);
 /// All of them, canonical, without a preset's name.
 std::vector<Semantics> candidate_semantics(const Problem& problem);
 
+/// Candidates with their fields' values as numbers, for counting many of them.
+struct CandidateSpace {
+  explicit CandidateSpace(const Problem& problem);
+
+  static constexpr std::size_t kFields = 11;
+  Problem problem;
+  std::vector<Semantics> all;
+  std::array<std::string, kFields> fields;               // names
+  std::array<std::vector<std::string>, kFields> values;  // that occur
+  std::vector<std::array<std::uint8_t, kFields>> value;  // of each candidate: index into `values`
+};
+
 /// Equal for two candidates whose `stage` does the same.
-std::uint64_t stage_key(const Problem& problem, LayerStage stage, const Semantics& s);
+std::uint64_t stage_key(LayerStage stage, const Semantics& s);
 
 /// The presets that `s` (canonical) is, under this problem.
 std::vector<std::string> presets_like(const Problem& problem, const Semantics& s);

@@ -105,12 +105,11 @@ Tensor whole(const Problem& p, const TensorTruth& truth) {
 std::vector<Outcome> outcomes(const Evidence& e, LayerStage stage, const Branch& branch,
                               std::span<const std::int64_t> tokens) {
   std::map<std::uint64_t, std::vector<int>> classes;
-  for (const int c : branch.candidates)
-    classes[stage_key(e.space, stage, e.candidates[std::size_t(c)])].push_back(c);
+  for (const int c : branch.candidates) classes[stage_key(stage, e.space.all[std::size_t(c)])].push_back(c);
   const TensorSet outputs = together(e.outputs, branch.own);
   std::vector<Outcome> all;
   for (auto& [key, members] : classes) {
-    const Semantics& s = e.candidates[std::size_t(members.front())];
+    const Semantics& s = e.space.all[std::size_t(members.front())];
     Outcome o{std::move(members), stage_truth(e, stage, outputs, tokens, s), {}};
     for (const TensorTruth& t : o.truth.tensors)
       if (const Tensor* got = shown(e, t)) compare(*got, t, o.distance);
@@ -145,17 +144,18 @@ class Continuation {
 
 /// Every (field, value) that only candidates outside `left` have, with the least distance among them.
 void rule_out(const Evidence& e, const std::vector<Outcome>& all, StageFinding& f) {
-  std::map<std::pair<std::string, std::string>, const Distance*> least;
-  for (const Outcome& o : all) {
-    for (const int c : o.candidates) {
-      for (const SemanticsField& field : fields_of(e.candidates[std::size_t(c)])) {
-        const Distance*& d = least[{field.name, field.value}];
+  for (std::size_t field = 0; field < CandidateSpace::kFields; ++field) {
+    std::vector<const Distance*> least(e.space.values[field].size(), nullptr);
+    for (const Outcome& o : all) {
+      for (const int c : o.candidates) {
+        const Distance*& d = least[e.space.value[std::size_t(c)][field]];
         if (d == nullptr || o.distance.wrong < d->wrong) d = &o.distance;
       }
     }
+    for (std::size_t v = 0; v < least.size(); ++v)
+      if (least[v] != nullptr && least[v]->wrong > 0)
+        f.ruled_out.push_back({field, std::uint8_t(v), *least[v]});
   }
-  for (const auto& [field, distance] : least)
-    if (distance->wrong > 0) f.ruled_out.push_back({{field.first, field.second}, *distance});
 }
 
 }  // namespace

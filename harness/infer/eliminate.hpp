@@ -25,9 +25,11 @@ struct StageFinding {
   std::vector<int> left;    // candidates that give these bits; empty = none does (a contradiction)
   int nearest = -1;         // the candidate with the fewest wrong elements
   Distance nearest_distance;
-  /// For each field value that no candidate of `left` has: the least distance of those that have it.
+  /// For each field value (number of the field, of the value) that no candidate of `left` has: the least
+  /// distance of those that have it.
   struct RuledOut {
-    SemanticsField field;
+    std::size_t field = 0;
+    std::uint8_t value = 0;
     Distance distance;
   };
   std::vector<RuledOut> ruled_out;
@@ -38,8 +40,7 @@ struct Evidence {
   const Problem& problem;  // of the run: op moe_layer, ids and weights among the inputs
   const TensorSet& inputs;
   const TensorSet& outputs;  // canonical tensors, any part of them
-  const Problem& space;      // what candidates are canonical under
-  std::span<const Semantics> candidates;
+  const CandidateSpace& space;
   int threads = 1;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -16,14 +17,21 @@ namespace {
 
 /// More candidates than this are first held against two tokens.
 constexpr std::size_t kMany = 64;
+/// Two blocks that cancel and one of constants.
+constexpr std::int64_t kLeastHidden = 384;
 
-using ValuesByField = std::map<std::string, std::set<std::string>>;
-
-ValuesByField values_of(std::span<const Semantics> candidates, std::span<const int> numbers) {
-  ValuesByField values;
-  for (const int n : numbers)
-    for (const SemanticsField& f : fields_of(candidates[std::size_t(n)])) values[f.name].insert(f.value);
-  return values;
+/// Values of each field among the candidates with these numbers.
+using ValueSets = std::array<std::set<std::string>, CandidateSpace::kFields>;
+ValueSets values_of(const CandidateSpace& space, std::span<const int> numbers) {
+  std::array<std::vector<bool>, CandidateSpace::kFields> seen;
+  ValueSets sets;
+  for (std::size_t f = 0; f < CandidateSpace::kFields; ++f) {
+    seen[f].resize(space.values[f].size());
+    for (const int n : numbers) seen[f][space.value[std::size_t(n)][f]] = true;
+    for (std::size_t v = 0; v < seen[f].size(); ++v)
+      if (seen[f][v]) sets[f].insert(space.values[f][v]);
+  }
+  return sets;
 }
 
 std::vector<std::int64_t> first_tokens(std::int64_t n) {
@@ -52,11 +60,9 @@ std::vector<std::string> fields_behind(LayerStage stage) {
 class Inquiry {
  public:
   Inquiry(Inference& result, const Problem& space, int threads)
-      : result_(result), space_(space), candidates_(candidate_semantics(space)), threads_(threads) {
-    left_.resize(candidates_.size());
+      : result_(result), space_(space), threads_(threads), left_(space_.all.size()) {
     std::iota(left_.begin(), left_.end(), 0);
-    at_start_ = values_of(candidates_, left_);
-    result_.candidates = candidates_.size();
+    result_.candidates = left_.size();
   }
 
   void hear(const Probe& probe, const TensorSet& outputs);
@@ -64,20 +70,18 @@ class Inquiry {
 
  private:
   void learn(const Probe& probe, const StageFinding& f);
-  FieldFinding finding(const std::string& field, const std::set<std::string>& values) const;
+  FieldFinding finding(std::size_t field, const std::set<std::string>& values) const;
 
   Inference& result_;
-  const Problem& space_;
-  std::vector<Semantics> candidates_;
+  CandidateSpace space_;
   int threads_;
   std::vector<int> left_;
-  ValuesByField at_start_;
-  std::map<std::pair<std::string, std::string>, RuledOutValue> evidence_;  // by field and value
+  std::map<std::pair<std::size_t, std::string>, RuledOutValue> evidence_;  // by field and value
   std::set<std::string> doubted_;  // fields of stages that no candidate explains
 };
 
 void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
-  const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, candidates_, threads_};
+  const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, threads_};
   const auto all = first_tokens(probe.trial.problem.shape.tokens);
   std::vector<StageFinding> findings;
   const bool whole = probe.trial.problem.quant.kind == QuantKind::tensor_dynamic;  // a scale of all rows
@@ -100,35 +104,35 @@ void Inquiry::learn(const Probe& probe, const StageFinding& f) {
     for (int s = f.stage_only ? int(f.stage) : 0; s <= int(f.stage); ++s)
       for (const std::string& field : fields_behind(LayerStage(s))) doubted_.insert(field);
   }
-  for (const auto& out : f.ruled_out)
-    evidence_.try_emplace(
-        {out.field.name, out.field.value},
-        RuledOutValue{out.field.value, probe.name, stage, out.distance.wrong, out.distance.checked});
+  for (const auto& out : f.ruled_out) {
+    const std::string& value = space_.values[out.field][out.value];
+    evidence_.try_emplace({out.field, value},
+                          RuledOutValue{value, probe.name, stage, out.distance.wrong, out.distance.checked});
+  }
 }
 
-FieldFinding Inquiry::finding(const std::string& field, const std::set<std::string>& values) const {
+FieldFinding Inquiry::finding(std::size_t number, const std::set<std::string>& values) const {
+  const std::string& field = space_.fields[number];
   FieldFinding f{field, {values.begin(), values.end()}, FieldState::undetermined, {}};
-  const std::set<std::string>& start = at_start_.at(field);
-  if (start.size() == 1)
+  if (space_.values[number].size() == 1)
     f.state = FieldState::irrelevant;
   else if (doubted_.contains(field))
     f.state = FieldState::unknown;
   else if (values.size() == 1)
     f.state = FieldState::determined;
-  for (const std::string& value : start)
-    if (const auto why = evidence_.find({field, value}); why != evidence_.end() && !values.contains(value))
+  for (const std::string& value : space_.values[number])
+    if (const auto why = evidence_.find({number, value}); why != evidence_.end() && !values.contains(value))
       f.ruled_out.push_back(why->second);
   return f;
 }
 
 void Inquiry::conclude() {
-  const ValuesByField values = values_of(candidates_, left_);
-  for (const SemanticsField& f : fields_of(Semantics{}))
-    result_.fields.push_back(finding(f.name, values.at(f.name)));
+  const ValueSets values = values_of(space_, left_);
+  for (std::size_t f = 0; f < CandidateSpace::kFields; ++f) result_.fields.push_back(finding(f, values[f]));
   std::set<std::string> presets;
   for (const int n : left_) {
-    Semantics s = candidates_[std::size_t(n)];
-    const auto names = presets_like(space_, s);
+    Semantics s = space_.all[std::size_t(n)];
+    const auto names = presets_like(space_.problem, s);
     presets.insert(names.begin(), names.end());
     s.preset = names.empty() ? "inferred" : names.front();
     result_.left.push_back(std::move(s));
@@ -146,6 +150,10 @@ device::Opened open_probes(device::Executor& executor, const Case& c, Case& laye
   device::Opened opened = executor.open(layer);
   if (opened.session != nullptr) return opened;
   layer = own_case(c);
+  if (layer.problem.shape.hidden < kLeastHidden)
+    return {nullptr,
+            fmt::format("probes of other sizes are refused ({}), and hidden {} is below the {} they need",
+                        opened.refusal, layer.problem.shape.hidden, kLeastHidden)};
   return executor.open(layer);
 }
 

@@ -41,13 +41,17 @@ ProbeInputs::ProbeInputs(const Case& c, std::uint64_t seed) : random(seed), c_(c
   tensors = make_inputs(c.problem, c.choice, plain_routing(c.problem), 1);
   for (Tensor& t : tensors.all()) {
     t.generated.reset();
-    if (!is_weight(t)) continue;
-    t.filled_groups.clear();
-    std::memset(t.data(), 0, t.bytes());
+    // experts without tokens are address space only
+    if (is_weight(t)) std::memset(t.data(), 0, t.bytes() / std::size_t(t.dim(0)) * std::size_t(experts()));
   }
   std::memset(tensors.at("hidden").data(), 0, tensors.at("hidden").bytes());
   set_all_scales("w13_scale", 1);
   set_all_scales("w2_scale", 1);
+}
+
+int ProbeInputs::experts() const {
+  const MoeShape& s = problem().shape;
+  return int(std::min<std::int64_t>(s.local_experts(), s.tokens + s.top_k - 1));
 }
 
 void ProbeInputs::set_x(std::int64_t token, std::int64_t k, float value) {

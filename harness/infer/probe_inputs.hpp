@@ -29,7 +29,8 @@ class ProbeInputs {
   std::int64_t tokens() const { return problem().shape.tokens; }
   std::int64_t hidden() const { return problem().shape.hidden; }
   std::int64_t inner() const { return problem().shape.local_intermediate(); }
-  int experts() const { return problem().shape.local_experts(); }
+  /// Local experts that tokens are sent to; only these have weights.
+  int experts() const;
   std::int64_t groups() const { return (hidden() + 127) / 128; }
 
   void set_x(std::int64_t token, std::int64_t k, float value);  // a bf16 value

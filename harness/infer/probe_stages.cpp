@@ -190,14 +190,14 @@ void fill_combine(ProbeInputs& in) {
   fill_exact_rows(in);
   in.gates_from(in.hidden() - 2, 64);
   select_up(in, 1);
-  const int local = in.experts(), k = in.problem().shape.top_k;
+  const int k = in.problem().shape.top_k;
   const auto size_of_expert = [](int e) { return float(9 + 2 * (e / 2 % 4)) / 8; };
-  for (int e = 0; e < local; ++e)
+  for (int e = 0; e < in.experts(); ++e)
     for (std::int64_t h = 0; h < in.hidden(); ++h) {
       const float any = float(8 + in.random.below(8)) / 8 * in.random.sign();
       in.set_w2(e, h, h % in.inner(), h % 4 == 3 ? any : e % 2 == 0 ? size_of_expert(e) : -size_of_expert(e));
     }
-  const int first = in.problem().rank * local, last = k > 2 ? 2 : k - 1;
+  const int first = in.problem().rank * in.problem().shape.local_experts(), last = k > 2 ? 2 : k - 1;
   for (std::int64_t t = 0; t < in.tokens(); ++t) {
     const auto ids = in.ids().subspan(std::size_t(t * k), std::size_t(k));
     const auto weights = in.weights().subspan(std::size_t(t * k), std::size_t(k));

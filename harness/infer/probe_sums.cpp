@@ -63,43 +63,69 @@ void block_orders(ProbeInputs& in) {
   }
 }
 
+/// Half way between two bf16 values, the lower of which is half way between two e4m3 values (1 and 1.125).
+constexpr double kTwofoldMiddle = 273.0 / 256;
+
 /// A weight scale under which two of the orders (act first, weight first, product first) round p * a * w to
-/// different bf16 values; `which` says which two.
-float telling_scale(ProbeRandom& random, float p, float a, int which) {
-  float w = 1;
-  for (int attempt = 0; attempt < 4096; ++attempt) {
-    const double middle = double(257 + 2 * random.below(127)) / 256;  // half way between two bf16 values
-    w = bits_float(float_bits(float(middle / (double(p) * a))) + std::uint32_t(random.below(5)) - 2);
+/// different bf16 values, near `middle` (half way between two); `which` says which two. 0 where there is
+/// none.
+float telling_scale(ProbeRandom& random, float p, float a, double middle, int which) {
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const float w =
+        bits_float(float_bits(float(middle / (double(p) * a))) + std::uint32_t(random.below(5)) - 2);
     const std::uint16_t bits[] = {encode_bf16((p * a) * w), encode_bf16((p * w) * a),
                                   encode_bf16(p * (a * w))};
-    if (bits[which % 3] != bits[(which + 1) % 3]) break;
+    if (bits[which % 3] != bits[(which + 1) % 3]) return w;
   }
-  return w;
+  return 0;
 }
 
-/// One scale a row, an expert or the layer: each value is one product, its scales straddle a rounding
-/// boundary.
-void flat_orders(ProbeInputs& in, int number) {
-  const QuantKind kind = in.problem().quant.kind;
-  const bool given = kind == QuantKind::tensor_static, channel = kind == QuantKind::token_channel;
-  const float scale = 0x1.234568p-8f, shared = odd_amax(in.random);
-  in.set_static_scales(scale, 0x1.3p-6f);
-  std::vector<float> a;  // of each row
+/// The peak of every 128 values is `top`, whose code is 448; returns the scale of such a row.
+float flat_row(ProbeInputs& in, std::int64_t t, float top, float scale) {
+  for (std::int64_t k = 0; k < in.hidden(); ++k)
+    in.set_x(t, k, k % 128 == 127 ? top : scale * 16 * code_value(in.random) * in.random.sign());
+  return scale;
+}
+
+/// One scale a row: value j of expert e straddles a boundary in the rows of one token.
+void channel_orders(ProbeInputs& in) {
+  std::vector<float> a;
   for (std::int64_t t = 0; t < in.tokens(); ++t) {
-    const float top = given ? 448 * scale : channel ? odd_amax(in.random) : shared;
-    a.push_back(given ? scale : top / 448);
-    for (std::int64_t k = 0; k < in.hidden(); ++k)
-      in.set_x(t, k, k % 128 == 127 ? top : top / 448 * 16 * code_value(in.random) * in.random.sign());
+    const float top = odd_amax(in.random);
+    a.push_back(flat_row(in, t, top, top / 448));
   }
-  in.gates_from(127, channel ? 64 : 448);
+  in.gates_from(127, 64);
   for (int e = 0; e < in.experts(); ++e) {
-    if (!channel) in.set_w13_scale(e, 0, 0, telling_scale(in.random, 448, a[0], e + number));
     for (std::int64_t j = 0; j < in.inner(); ++j) {
+      const auto target =
+          std::size_t((e + j % 128 * in.experts()) % in.tokens());  // e, e + L, ... are the expert's
+      const double middle = double(257 + 2 * in.random.below(127)) / 256;
+      const float w = telling_scale(in.random, 448, a[target], middle, int(j));
       in.set_w13(e, in.up_row(j), 127, 1);
-      // tokens of this expert: e, e + L, ...
-      const auto target = std::size_t((e + j % 128 * in.experts()) % in.tokens());
-      if (channel)
-        in.set_w13_scale(e, in.up_row(j), 0, telling_scale(in.random, 448, a[target], int(j) + number));
+      in.set_w13_scale(e, in.up_row(j), 0, w != 0 ? w : 1);
+    }
+  }
+}
+
+/// One scale a layer: gates (128 times as large) and values straddle the same boundary, and so do the codes
+/// of their product, under a given scale as under one that follows from it.
+void tensor_orders(ProbeInputs& in, int number) {
+  const bool given = in.problem().quant.kind == QuantKind::tensor_static;
+  const bool gated = in.problem().shape.gated();
+  const float top = odd_amax(in.random), scale = given ? 0x1.234568p-8f : top / 448;
+  const double below = 272.0 / 256, above = 274.0 / 256;
+  in.set_static_scales(scale, float((gated ? 128 : 1) * below * above / (8.5)));
+  for (std::int64_t t = 0; t < in.tokens(); ++t) flat_row(in, t, given ? 448 * scale : top, scale);
+  for (int e = 0; e < in.experts(); ++e) {
+    float code = 1, w = 0;
+    for (int i = 0; i < 32 && w == 0; ++i) {
+      code = code_value(in.random);
+      w = telling_scale(in.random, 448 * code, scale, kTwofoldMiddle, number);
+    }
+    in.set_w13_scale(e, 0, 0, w != 0 ? w : 1);
+    for (std::int64_t j = 0; j < in.inner(); ++j) {
+      if (gated) in.set_w13(e, j, 127, 128 * code);
+      in.set_w13(e, in.up_row(j), 127, code);
     }
   }
 }
@@ -143,7 +169,13 @@ void spread_weights(ProbeInputs& in, int e, std::int64_t j, const Span& span, co
 }  // namespace
 
 void fill_orders(ProbeInputs& in, int number) {
-  in.problem().quant.block() ? block_orders(in) : flat_orders(in, number);
+  const QuantScheme& quant = in.problem().quant;
+  if (quant.block())
+    block_orders(in);
+  else if (quant.tensor())
+    tensor_orders(in, number);
+  else
+    channel_orders(in);
   in.identity_w2();
 }
 

@@ -31,7 +31,7 @@ struct Probe {
 /// A small layer (8 tokens, hidden 1024, intermediate 256, 4 experts) with the scheme, activation and choice
 /// of `c`; top_k 4, or 1 where the layer's is.
 Case small_case(const Case& c);
-/// The layer of `c` itself with 8 tokens, for a kernel that takes no other sizes.
+/// The layer of `c` itself with 6 tokens, for a kernel that takes no other sizes.
 Case own_case(const Case& c);
 
 /// The probes of a layer that small_case or own_case gave, in the order in which they divide the space
