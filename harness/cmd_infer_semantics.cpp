@@ -56,7 +56,7 @@ int cmd_infer_semantics(const Options& o, const Streams& s) {
   if (table) s.out << fmt::format("infer-semantics  executor {}\n", o.run.executor);
   int known = 0, refused = 0;
   for (const Case& c : cases) {
-    const Inference found = infer_semantics(*suite.plan.executor, c, suite.plan.threads);
+    const Inference& found = suite.finder->of(c);
     const auto declared = declared_semantics(*suite.plan.executor, {found.layer, c.choice});
     if (table) s.out << "\n" << inference_text(found, declared);
     if (!found.known()) s.err << fmt::format("{}: {}\n", name(c.choice.layout), found.summary());

@@ -132,16 +132,16 @@ CandidateSpace::CandidateSpace(const Problem& p) : problem(p), all(candidate_sem
   }
 }
 
-std::uint64_t stage_key(LayerStage stage, const Semantics& s) {
+std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot) {
   switch (stage) {
     case LayerStage::quantize:
       return quantiser_bits(s);
     case LayerStage::gemm1:
-      return gemm_bits(s);
+      return one_hot ? 0 : gemm_bits(s);
     case LayerStage::act_quant:
       return quantiser_bits(s) << 2 | rounding_bits(s);
     case LayerStage::gemm2:
-      return gemm_bits(s) << 1 | std::uint64_t(s.weight_place == WeightPlace::gemm2);
+      return (one_hot ? 0 : gemm_bits(s) << 1) | std::uint64_t(s.weight_place == WeightPlace::gemm2);
     case LayerStage::combine:
       return place_bits(s);
   }

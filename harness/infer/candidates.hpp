@@ -37,8 +37,10 @@ struct CandidateSpace {
   std::vector<std::array<std::uint8_t, kFields>> value;  // of each candidate: index into `values`
 };
 
-/// Equal for two candidates whose `stage` does the same.
-std::uint64_t stage_key(LayerStage stage, const Semantics& s);
+/// Equal for two candidates whose `stage` does the same. `one_hot`: every sum of the GEMMs has one product
+/// that is not zero, under a weight scale that is a power of two. Then no accumulator, chain or order of
+/// scales rounds but once, and all do the same.
+std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot = false);
 
 /// The presets that `s` (canonical) is, under this problem.
 std::vector<std::string> presets_like(const Problem& problem, const Semantics& s);

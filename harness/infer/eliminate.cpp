@@ -105,7 +105,8 @@ Tensor whole(const Problem& p, const TensorTruth& truth) {
 std::vector<Outcome> outcomes(const Evidence& e, LayerStage stage, const Branch& branch,
                               std::span<const std::int64_t> tokens) {
   std::map<std::uint64_t, std::vector<int>> classes;
-  for (const int c : branch.candidates) classes[stage_key(stage, e.space.all[std::size_t(c)])].push_back(c);
+  for (const int c : branch.candidates)
+    classes[stage_key(stage, e.space.all[std::size_t(c)], e.one_hot)].push_back(c);
   const TensorSet outputs = together(e.outputs, branch.own);
   std::vector<Outcome> all;
   for (auto& [key, members] : classes) {

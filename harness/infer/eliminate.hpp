@@ -41,6 +41,7 @@ struct Evidence {
   const TensorSet& inputs;
   const TensorSet& outputs;  // canonical tensors, any part of them
   const CandidateSpace& space;
+  bool one_hot = false;  // see stage_key
   int threads = 1;
 };
 

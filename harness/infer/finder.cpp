@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fixtures/problem/errors.hpp"
 #include "harness/child_process.hpp"
 #include "harness/worker_protocol.hpp"
 
@@ -20,6 +21,13 @@ Verdict with_note(Verdict v, const std::string& note) {
   return v;
 }
 
+Inference refused(const Case& c, const std::string& why) {
+  Inference none;
+  none.trial = c;
+  none.refusal = why;
+  return none;
+}
+
 }  // namespace
 
 const Inference* SemanticsFinder::known(const Case& c) const {
@@ -33,9 +41,13 @@ const Inference& SemanticsFinder::of(const Case& c) {
   try {
     found = infer_semantics(executor_, c, threads_);
   } catch (const WorkerLost& e) {  // in a probe: the case has done nothing yet
-    found.refusal = e.what();
+    found = refused(c, e.what());
   } catch (const WorkerRefused& e) {
-    found.refusal = e.what();
+    found = refused(c, e.what());
+  } catch (const BadInput& e) {
+    found = refused(c, e.what());
+  } catch (const MachineFailure& e) {
+    found = refused(c, e.what());
   }
   return found_.emplace(to_line(small_case(c)), std::move(found)).first->second;
 }

@@ -13,6 +13,7 @@ class SemanticsFinder {
  public:
   SemanticsFinder(device::Executor& executor, int threads) : executor_(executor), threads_(threads) {}
   /// Runs the probes on the first call for a kernel; opens sessions, so none of the executor's may be in use.
+  /// A kernel that crashes, hangs or complains over a probe has refused it.
   const Inference& of(const Case& c);
   /// What was found, or null where the kernel was not asked yet.
   const Inference* known(const Case& c) const;

@@ -15,8 +15,8 @@
 namespace moe::harness {
 namespace {
 
-/// More candidates than this are first held against two tokens.
-constexpr std::size_t kMany = 64;
+/// More candidates than this are first held against one token.
+constexpr std::size_t kMany = 4;
 /// Two blocks that cancel and one of constants.
 constexpr std::int64_t kLeastHidden = 384;
 
@@ -81,11 +81,12 @@ class Inquiry {
 };
 
 void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
-  const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, threads_};
+  const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, probe.one_hot, threads_};
   const auto all = first_tokens(probe.trial.problem.shape.tokens);
   std::vector<StageFinding> findings;
-  const bool whole = probe.trial.problem.quant.kind == QuantKind::tensor_dynamic;  // a scale of all rows
-  if (left_.size() > kMany && !whole) left_ = eliminate(e, left_, std::span(all).first(2), findings);
+  const bool dynamic = probe.trial.problem.quant.kind == QuantKind::tensor_dynamic;
+  const bool whole = dynamic && !outputs.has("gemm1");  // a scale follows from the activations of all rows
+  if (left_.size() > kMany && !whole) left_ = eliminate(e, left_, std::span(all).first(1), findings);
   const bool clear = std::none_of(findings.begin(), findings.end(), [](auto& f) { return f.left.empty(); });
   if (clear) left_ = eliminate(e, left_, all, findings);
   for (const StageFinding& f : findings) learn(probe, f);

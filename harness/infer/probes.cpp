@@ -50,24 +50,26 @@ Case own_case(const Case& c) { return layer_case(c); }
 std::vector<Probe> make_probes(const Case& c) {
   const QuantScheme& q = c.problem.quant;
   std::vector<Probe> probes;
-  const auto add = [&](const std::string& name, const std::function<void(ProbeInputs&)>& fill) {
+  const auto add = [&](const std::string& name, bool one_hot, const std::function<void(ProbeInputs&)>& fill) {
     ProbeInputs in(c, 0x51ED + probes.size());
     fill(in);
-    probes.push_back({name, c, std::move(in.tensors)});
+    probes.push_back({name, c, std::move(in.tensors), one_hot});
   };
-  const auto add_each = [&](const std::string& name, int count, void (*fill)(ProbeInputs&, int)) {
+  const auto add_each = [&](const std::string& name, bool one_hot, int count,
+                            void (*fill)(ProbeInputs&, int)) {
     for (int i = 0; i < count; ++i)
-      add(count == 1 ? name : name + " " + std::to_string(i + 1), [&](ProbeInputs& in) { fill(in, i); });
+      add(count == 1 ? name : name + " " + std::to_string(i + 1), one_hot,
+          [&](ProbeInputs& in) { fill(in, i); });
   };
-  add("gates", fill_gates);
+  add("gates", true, fill_gates);
   // one scale a layer: one amax a run
-  if (!exact_scales(q)) add_each("ties", q.kind == QuantKind::tensor_dynamic ? 4 : 1, fill_ties);
+  if (!exact_scales(q)) add_each("ties", true, q.kind == QuantKind::tensor_dynamic ? 4 : 1, fill_ties);
   if (q.kind != QuantKind::tensor_static)
-    add_each("tiny", q.kind == QuantKind::tensor_dynamic ? 2 : 1, fill_tiny);
-  if (c.problem.shape.top_k > 1) add("combine", fill_combine);
-  add("chains", fill_chains);
-  if (!exact_scales(q)) add_each("orders", q.tensor() ? 3 : 1, fill_orders);
-  add("ordinary", fill_ordinary);
+    add_each("tiny", true, q.kind == QuantKind::tensor_dynamic ? 2 : 1, fill_tiny);
+  if (c.problem.shape.top_k > 1) add("combine", true, fill_combine);
+  add("chains", false, fill_chains);
+  if (!exact_scales(q)) add_each("orders", false, q.tensor() ? 3 : 1, fill_orders);
+  add("ordinary", false, fill_ordinary);
   return probes;
 }
 

@@ -26,6 +26,7 @@ struct Probe {
   std::string name;
   Case trial;
   TensorSet inputs;
+  bool one_hot = false;  // see stage_key
 };
 
 /// A small layer (8 tokens, hidden 1024, intermediate 256, 4 experts) with the scheme, activation and choice
