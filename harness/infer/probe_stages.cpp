@@ -1,7 +1,7 @@
 // Probes of the stages beside the GEMMs: everything that multiplies is one-hot.
 #include <algorithm>
 #include <cmath>
-#include <set>
+#include <map>
 
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/number_formats.hpp"
@@ -26,16 +26,14 @@ std::vector<QuantRule> rules() {
 struct Ties {
   float top = 0;
   std::vector<float> values;
-  std::size_t kinds = 0;  // rules that they tell apart
+  std::vector<std::vector<std::uint8_t>> codes;  // of each rule, for the values
 };
 
 /// `code(rule, value)` over all bf16 values below `most`, down to 2^-14 of it.
 template <class Code>
 Ties find_ties(float top, float most, Code code) {
-  Ties ties{top, {}, 0};
   const auto all = rules();
-  std::set<std::vector<std::uint8_t>> seen;
-  std::vector<std::vector<std::uint8_t>> by_rule(all.size());
+  Ties ties{top, {}, std::vector<std::vector<std::uint8_t>>(all.size())};
   for (int exponent = -14; exponent <= 1; ++exponent) {
     for (int m = 128; m < 256; ++m) {
       const float x = std::ldexp(float(m), exponent - 7);
@@ -44,16 +42,31 @@ Ties find_ties(float top, float most, Code code) {
       for (const QuantRule& rule : all) codes.push_back(code(rule, x));
       if (std::all_of(codes.begin(), codes.end(), [&](std::uint8_t c) { return c == codes[0]; })) continue;
       ties.values.push_back(x);
-      for (std::size_t r = 0; r < all.size(); ++r) by_rule[r].push_back(codes[r]);
+      for (std::size_t r = 0; r < all.size(); ++r) ties.codes[r].push_back(codes[r]);
     }
   }
-  seen.insert(by_rule.begin(), by_rule.end());
-  ties.kinds = seen.size();
   return ties;
 }
 
-bool tells_more(const Ties& a, const Ties& b) {
-  return a.kinds != b.kinds ? a.kinds > b.kinds : a.values.size() > b.values.size();
+/// In an order in which each tells apart as many rules as it can that those before it do not.
+std::vector<Ties> best_first(std::vector<Ties> ties) {
+  std::vector<int> kind(rules().size(), 0);  // rules of one kind are not told apart so far
+  const auto split = [&](const Ties& t) {
+    std::map<std::pair<int, std::vector<std::uint8_t>>, int> kinds;
+    std::vector<int> finer;
+    for (std::size_t r = 0; r < kind.size(); ++r)
+      finer.push_back(kinds.try_emplace({kind[r], t.codes[r]}, int(kinds.size())).first->second);
+    return std::pair(kinds.size(), finer);
+  };
+  for (auto first = ties.begin(); first != ties.end(); ++first) {
+    const auto best = std::max_element(first, ties.end(), [&](const Ties& a, const Ties& b) {
+      return std::pair(split(a).first, a.values.size()) < std::pair(split(b).first, b.values.size());
+    });
+    std::iter_swap(first, best);
+    kind = split(*first).second;
+    if (first - ties.begin() == 7) break;  // more runs or rows than that are not asked first
+  }
+  return ties;
 }
 
 /// For each amax in [1, 2), best first.
@@ -66,8 +79,7 @@ std::vector<Ties> amax_ties() {
     };
     all.push_back(find_ties(amax, amax, code));
   }
-  std::stable_sort(all.begin(), all.end(), tells_more);
-  return all;
+  return best_first(std::move(all));
 }
 
 /// For each given scale in [2^-8, 2^-7), best first.
@@ -79,8 +91,7 @@ std::vector<Ties> static_ties() {
       return reference::quantize_static(rule, x, scale);
     }));
   }
-  std::stable_sort(all.begin(), all.end(), tells_more);
-  return all;
+  return best_first(std::move(all));
 }
 
 /// Value j of every expert is `w` times x[j].
@@ -201,7 +212,7 @@ void fill_combine(ProbeInputs& in) {
   for (std::int64_t t = 0; t < in.tokens(); ++t) {
     const auto ids = in.ids().subspan(std::size_t(t * k), std::size_t(k));
     const auto weights = in.weights().subspan(std::size_t(t * k), std::size_t(k));
-    for (float& w : weights) w = 0x1p-12f * (1 + float(in.random.below(1 << 23)) * 0x1p-23f);
+    for (float& w : weights) w = 0x1p-24f * (1 + float(in.random.below(1 << 23)) * 0x1p-23f);
     weights[0] = 0.25f + float(in.random.below(1 << 22)) * 0x1p-23f;
     // slots 0 and `last` cancel: an even expert and an odd one
     const auto put = [&](int slot, int parity) {

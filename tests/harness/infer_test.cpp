@@ -64,7 +64,9 @@ void expect_named(const Inference& i, std::string_view preset, const Problem& p)
 TEST(Infer, EveryPresetIsNamedFromItsStages) {
   for (const std::string_view preset : semantics_presets()) {
     const Case c = case_of({});
-    expect_named(infer(follows(semantics_preset(preset, c.problem.quant)), c), preset, c.problem);
+    const Inference i = infer(follows(semantics_preset(preset, c.problem.quant)), c);
+    expect_named(i, preset, c.problem);
+    EXPECT_EQ(i.left.size(), 1u) << fields_text(i);
   }
 }
 
@@ -75,7 +77,9 @@ TEST_P(EveryScheme, PresetsAreNamed) {
   for (const std::string_view preset : {"moeproof-hmma", "vllm-triton-swap", "sglang-triton"}) {
     const Case c = case_of({.kind = GetParam()});
     const LayerFunction kernel = follows(semantics_preset(preset, c.problem.quant));
-    expect_named(infer(kernel, c), preset, c.problem);
+    const Inference i = infer(kernel, c);
+    expect_named(i, preset, c.problem);
+    EXPECT_EQ(i.left.size(), 1u) << fields_text(i);
     // one tensor-wide scale carries every row of every candidate on: once is enough
     if (GetParam() == QuantKind::tensor_dynamic && preset != std::string("sglang-triton")) continue;
     expect_named(infer(only_out(kernel), c), preset, c.problem);
