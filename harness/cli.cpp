@@ -19,6 +19,7 @@ namespace {
 int run_command(const Options& o, const Streams& s) {
   if (o.command == "check") return cmd_check(o, s);
   if (o.command == "bench") return cmd_bench(o, s);
+  if (o.command == "upstream-check") return cmd_upstream_check(o, s);
   if (o.command == "predict") return cmd_predict(o, s);
   if (o.command == "compare") return cmd_compare(o, s);
   if (o.command == "infer-semantics") return cmd_infer_semantics(o, s);

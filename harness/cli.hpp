@@ -23,6 +23,7 @@ int run_command_line(const std::vector<std::string>& words, const Streams& strea
 // One function a command; they return an exit status and throw BadInput or MachineFailure.
 int cmd_check(const Options&, const Streams&);
 int cmd_bench(const Options&, const Streams&);
+int cmd_upstream_check(const Options&, const Streams&);
 int cmd_predict(const Options&, const Streams&);
 int cmd_compare(const Options&, const Streams&);
 int cmd_infer_semantics(const Options&, const Streams&);

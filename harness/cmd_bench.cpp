@@ -30,8 +30,9 @@ int cmd_bench(const Options& given, const Streams& s) {
   for (const char* untimed : {"emulated", "reference"})
     if (o.run.executor == untimed)
       throw BadInput(fmt::format("--executor {} cannot time; bench needs cuda or process:CMD", untimed));
-  const auto works = expand(o.problem, o.run.shard);
+  require_problem(o.problem);  // before a process is started
   Suite suite = open_suite(o, s);
+  const auto works = settle_works(o, suite);
   suite.plan.timing = device::TimingPlan{};
   suite.plan.timing->samples = o.run.samples;
   suite.plan.judge_budget =

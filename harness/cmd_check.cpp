@@ -70,10 +70,11 @@ void run_trials(Suite& suite) {
 
 }  // namespace
 
-int cmd_check(const Options& o, const Streams& s) {
-  std::vector<Work> works;
-  if (o.run.trials == 0) works = expand(o.problem, o.run.shard);
+int cmd_check(const Options& given, const Streams& s) {
+  Options o = given;
+  if (o.run.trials == 0) require_problem(o.problem);  // before a process is started
   Suite suite = open_suite(o, s);
+  const std::vector<Work> works = settle_works(o, suite);
   if (o.run.trials > 0 && suite.plan.executor != nullptr)
     run_trials(suite);
   else

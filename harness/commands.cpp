@@ -35,6 +35,15 @@ const std::vector<Command>& commands() {
        {"infer-semantics --model deepseek-v3 --tp 8 --layout all",
         "infer-semantics --model mixtral-8x7b --executor cuda --layout swap_ab --json found.json",
         "infer-semantics --model qwen3-235b-a22b --executor reference --semantics vllm-triton"}},
+      {"upstream-check",
+       "a change to a kernel as its reviewer asks for it: right, same bits, same speed",
+       "",
+       0,
+       {"upstream-check --before 'process:python3 old.py' --after 'process:python3 new.py' --model "
+        "deepseek-v3 "
+        "--tp 8",
+        "upstream-check --before cuda --after 'process:python3 new.py' --model mixtral-8x7b --fail-on "
+        "unexplained"}},
       {"reference",
        "compute a layer with the reference and write its inputs and every stage",
        "",

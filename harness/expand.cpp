@@ -80,6 +80,10 @@ Problem base_problem(const ProblemOptions& o) {
   return p;
 }
 
+void require_problem(const ProblemOptions& o) {
+  if (!o.replay) base_problem(o);
+}
+
 std::vector<Work> expand(const ProblemOptions& o, const Shard& shard) {
   if (o.replay) {
     require_room(o.replay->problem.shape);

@@ -15,6 +15,9 @@ struct Work {
 /// Throws BadInput where a problem cannot exist. A --case line gives one Work with one choice.
 std::vector<Work> expand(const ProblemOptions& options, const Shard& shard);
 
+/// Throws BadInput where the options name no problem at all.
+void require_problem(const ProblemOptions& options);
+
 /// The problem of the options without its tokens and load: model or sizes, ranks, scheme, data.
 Problem base_problem(const ProblemOptions& options);
 

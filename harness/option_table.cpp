@@ -9,9 +9,12 @@
 namespace moe::harness {
 namespace {
 
-constexpr const char* kProblems = "check bench predict reference infer-semantics";
-constexpr const char* kRuns = "check bench";
-constexpr const char* kReports = "check bench predict compare";
+constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check";
+constexpr const char* kOneKernel = "check bench predict reference infer-semantics";
+constexpr const char* kRuns = "check bench upstream-check";
+constexpr const char* kOneRun = "check bench infer-semantics";
+constexpr const char* kTwoRuns = "upstream-check";
+constexpr const char* kReports = "check bench predict compare upstream-check";
 constexpr std::int64_t kMostSize = std::int64_t(1) << 31;
 
 int to_int(const std::string& text, std::int64_t least, std::int64_t most) {
@@ -56,8 +59,9 @@ std::string parse_executor(const std::string& text) {
 }
 
 std::vector<std::string> parse_fail_on(const std::string& text) {
-  static const std::vector<std::string_view> allowed{
-      "failed", "mistrusted", "refused", "skipped", "crashed", "timed_out", "slow", "off", "outside"};
+  static const std::vector<std::string_view> allowed{"failed",  "mistrusted", "refused", "skipped",
+                                                     "crashed", "timed_out",  "slow",    "ambiguous",
+                                                     "off",     "outside",    "differs", "unexplained"};
   std::vector<std::string> words = split(text, ',');
   for (const std::string& word : words) {
     bool known = false;
@@ -112,7 +116,9 @@ std::vector<OptionRow> problem_rows() {
          o.problem.op = parse_name("op", v, Op::inv_rope_quant), o.problem.op_given = true;
        }},
       {"contract", "NAME", kProblems, g, "of grouped_gemm: routed, contiguous, masked or offsets",
-       [](Options& o, Text v) { o.problem.contract = parse_name("contract", v, Contract::offsets); }},
+       [](Options& o, Text v) {
+         o.problem.contract = parse_name("contract", v, Contract::offsets), o.problem.contract_given = true;
+       }},
       {"gemm", "1|2", kProblems, g, "of grouped_gemm: 1 = up and gate, 2 = down (default 1)",
        [](Options& o, Text v) { o.problem.gemm = to_int(v, 1, 2); }},
       {"seed", "N", kProblems, g, "same seed, same bytes, same verdict (default 1)",
@@ -142,7 +148,7 @@ std::vector<OptionRow> choice_rows() {
        [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
-      {"kernel", "NAME", kProblems, g, "which kernel answers (default moeproof)",
+      {"kernel", "NAME", kOneKernel, g, "which kernel answers (default moeproof)",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
   };
 }
@@ -150,10 +156,19 @@ std::vector<OptionRow> choice_rows() {
 std::vector<OptionRow> run_rows() {
   const char* g = "Run";
   return {
-      {"executor", "NAME", "check bench infer-semantics", g,
+      {"before", "EXECUTOR", kTwoRuns, g, "the kernel as it was: emulated, cuda, reference or process:CMD",
+       [](Options& o, Text v) { o.before.executor = parse_executor(v); }},
+      {"after", "EXECUTOR", kTwoRuns, g, "the kernel as it shall be",
+       [](Options& o, Text v) { o.after.executor = parse_executor(v); }},
+      {"before-kernel", "NAME", kTwoRuns, g,
+       "which kernel of --before (default the first that takes the case)",
+       [](Options& o, Text v) { o.before.kernel = v; }},
+      {"after-kernel", "NAME", kTwoRuns, g, "which kernel of --after, for an executor that has both",
+       [](Options& o, Text v) { o.after.kernel = v; }},
+      {"executor", "NAME", kOneRun, g,
        "emulated (the same kernels on an emulated SM), cuda, reference, or process:CMD, a kernel of yours",
        [](Options& o, Text v) { o.run.executor = parse_executor(v), o.run.executor_given = true; }},
-      {"isolate", "", "check bench infer-semantics", g,
+      {"isolate", "", kOneRun, g,
        "run in a worker process, so that a crash or a hang becomes a verdict (always for cuda)",
        [](Options& o, Text) { o.run.isolate = true; }},
       {"infer", "", "check", g,
@@ -165,30 +180,31 @@ std::vector<OptionRow> run_rows() {
        set_semantics},
       {"trials", "N", "check", g, "random cases, proposed from the seed",
        [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
-      {"judge-budget", "N", "check", g, "multiply-adds to spend on judging one choice (default 2e9)",
+      {"judge-budget", "N", "check upstream-check", g,
+       "multiply-adds to spend on judging one choice (default 2e9)",
        [](Options& o, Text v) { o.run.judge_budget = parse_amount(v); }},
       {"schedules", "N", "check", g,
        "orders of asynchronous completion to try on the emulated SM (default 1)",
        [](Options& o, Text v) { o.run.schedules = to_int(v, 1, 1000); }},
-      {"allow", "VERDICT", "check", g, "mistrusted: a trial that could prove nothing does not fail the run",
-       set_allow},
-      {"samples", "N", "bench", g, "timed launches a case (default 30)",
+      {"allow", "VERDICT", "check upstream-check", g,
+       "mistrusted: a trial that could prove nothing does not fail the run", set_allow},
+      {"samples", "N", "bench upstream-check", g, "timed launches a case (default 30)",
        [](Options& o, Text v) { o.run.samples = to_int(v, 1, 100000); }},
       {"time-budget", "TIME", kRuns, g,
        "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
        [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
-      {"case-timeout", "TIME", "check bench infer-semantics", g,
+      {"case-timeout", "TIME", "check bench infer-semantics upstream-check", g,
        "how long one run in a worker may take (default 5m)",
        [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
-      {"require-gpu", "", "check bench infer-semantics", g,
+      {"require-gpu", "", kOneRun, g,
        "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
        [](Options& o, Text) { o.run.require_gpu = true; }},
-      {"fail-on", "LIST", "check bench compare", g,
+      {"fail-on", "LIST", "check bench compare upstream-check", g,
        "words of a verdict that make exit 1, as slow,off,refused",
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
       {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
        [](Options& o, Text v) { o.run.shard = parse_shard(v); }},
-      {"hardware", "NAME|FILE", "check bench predict compare doctor", g,
+      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check", g,
        "what the model predicts for (default h200; moeproof list hardware)",
        [](Options& o, Text v) { o.hardware = v; }},
   };
@@ -206,7 +222,7 @@ std::vector<OptionRow> output_rows() {
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
       {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
        [](Options& o, Text v) { o.out = v; }},
-      {"quiet", "", "check bench predict compare reference infer-semantics", g,
+      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check", g,
        "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }

@@ -108,13 +108,39 @@ void check_files(const Given& given, Options& o) {
   if (given.count("layer") && !given.count("weights")) throw BadInput("--layer needs --weights DIR");
 }
 
-void check_op(const Given& given, const Options& o) {
+bool runs_a_process(const Options& o) {
+  return o.run.executor.starts_with(kProcessPrefix) || o.before.executor.starts_with(kProcessPrefix);
+}
+
+void check_op(const Given& given, Options& o) {
+  // What a process's only kernel is for is filled in later; contract and gemm say the op.
+  if (runs_a_process(o) && !o.problem.op_given && (given.count("contract") || given.count("gemm"))) {
+    o.problem.op = Op::grouped_gemm;
+    o.problem.op_given = true;
+  }
   for (const char* only : {"gemm", "contract"}) {
     if (given.count(only) && o.problem.op != Op::grouped_gemm)
       throw BadInput(fmt::format("--{} belongs to --op grouped_gemm, not to {}", only, name(o.problem.op)));
   }
   if (given.count("tile-down") && o.problem.op != Op::moe_layer)
     throw BadInput(fmt::format("--tile-down belongs to --op moe_layer, not to {}", name(o.problem.op)));
+}
+
+void check_fail_on(const Options& o) {
+  for (const char* word : {"differs", "unexplained"})
+    for (const std::string& asked : o.run.fail_on)
+      if (asked == word && o.command != "upstream-check")
+        throw BadInput(fmt::format("--fail-on {} belongs to upstream-check, not to {}", word, o.command));
+}
+
+void check_sides(const Given& given, const Options& o) {
+  for (const char* needed : {"before", "after"})
+    if (!given.count(needed))
+      throw BadInput(fmt::format(
+          "upstream-check needs --{0}: the executor of the kernel {0} the change, as process:COMMAND",
+          needed));
+  if (o.before.executor == o.after.executor && o.before.kernel == o.after.kernel)
+    throw BadInput("--before and --after are the same kernel; name --before-kernel and --after-kernel");
 }
 
 void check_run(const Given& given, Options& o) {
@@ -131,7 +157,8 @@ void check_run(const Given& given, Options& o) {
         fmt::format("--semantics belongs to --executor reference, not to {}: a kernel rounds as it does",
                     o.run.executor));
   const bool process = o.run.executor.starts_with(kProcessPrefix);
-  if (given.count("case-timeout") && !o.run.isolate && !process && o.run.executor != "cuda")
+  const bool sides = o.command == "upstream-check";  // which isolates what needs it
+  if (given.count("case-timeout") && !sides && !o.run.isolate && !process && o.run.executor != "cuda")
     throw BadInput("--case-timeout needs a worker process: add --isolate");
   for (const char* other :
        {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})
@@ -190,6 +217,8 @@ Options parse_options(const Command& command, const std::vector<std::string>& wo
   check_files(given, o);
   if (!given.count("case")) check_op(given, o);
   check_run(given, o);
+  check_fail_on(o);
+  if (o.command == "upstream-check") check_sides(given, o);
   check_outputs(o.output);
   return o;
 }

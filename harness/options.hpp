@@ -33,6 +33,7 @@ struct ProblemOptions {
   Op op = Op::moe_layer;
   bool op_given = false;
   Contract contract = Contract::contiguous;
+  bool contract_given = false;
   int gemm = 1;
   DataMode data = DataMode::normal;
   FileData files;
@@ -58,6 +59,11 @@ struct RunOptions {
   int samples = 30;
 };
 
+/// The two sides of upstream-check; an executor each, as --executor is written.
+struct SideOptions {
+  std::string executor, kernel;  // kernel: empty = the first that takes the case
+};
+
 struct OutputOptions {
   std::string json, csv, junit, markdown, html;  // path, "-" = standard output, empty = not asked for
   bool quiet = false;
@@ -67,6 +73,7 @@ struct Options {
   std::string command;
   ProblemOptions problem;
   RunOptions run;
+  SideOptions before, after;
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write

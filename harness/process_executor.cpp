@@ -44,6 +44,8 @@ KernelInfo info_of(const WorkerKernel& kernel) {
   info.name = kernel.name;
   info.family = KernelFamily::host;
   info.ops = kernel.ops;
+  info.contracts = kernel.contracts;
+  info.quants = kernel.quants;
   info.stages = kernel.outputs;
   info.deterministic = kernel.deterministic;
   if (kernel.semantics)

@@ -44,6 +44,7 @@ struct ErrorSummary {
 
 struct Report {
   std::string command, executor, hardware;  // "check", "emulated", "NVIDIA H200"
+  std::string chosen = {};                  // what a kernel's own words filled in for the command line
   std::optional<DeviceFacts> device;
   std::vector<CaseRecord> cases;
   ErrorSummary errors;

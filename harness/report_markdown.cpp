@@ -15,15 +15,14 @@ std::string cell(std::string_view text) {
   return out;
 }
 
-/// A code span whose fence is longer than any run of backticks inside.
-std::string code(const std::string& text) {
+}  // namespace
+
+std::string markdown_code(const std::string& text) {
   std::size_t longest = 0, run = 0;
   for (const char c : text) run = c == '`' ? run + 1 : 0, longest = std::max(longest, run);
   const std::string fence(longest + 1, '`');
   return longest == 0 ? fence + text + fence : fence + " " + text + " " + fence;
 }
-
-}  // namespace
 
 std::string markdown_report(const Report& report) {
   const auto columns = report_columns(report);
@@ -47,7 +46,7 @@ std::string markdown_report(const Report& report) {
     out += fmt::format("\n- {}\n", cell(verdict_text(*r.verdict)));
     if (!r.verdict->fault_class.empty())
       out += fmt::format("  - looks like {}\n", cell(r.verdict->fault_class));
-    if (!r.verdict->replay.empty()) out += fmt::format("  - replay: {}\n", code(r.verdict->replay));
+    if (!r.verdict->replay.empty()) out += fmt::format("  - replay: {}\n", markdown_code(r.verdict->replay));
   }
   if (report.errors.n > 0)
     out += fmt::format(

@@ -105,6 +105,7 @@ std::string table_report(const Report& report, bool colours) {
   if (!report.cases.empty()) out += "  " + shape_text(report.cases.front().trial.problem);
   out += lifted;
   if (!report.executor.empty()) out += "  executor " + report.executor;
+  if (!report.chosen.empty()) out += fmt::format("  ({})", report.chosen);
   out += report.device ? fmt::format(" ({})", report.device->name) : "";
   out += "\n";
   std::string heading;

@@ -36,6 +36,8 @@ std::string shape_text(const Problem&);
 std::string verdict_text(const Verdict&);
 /// Text with <, >, &, quotes escaped and control characters dropped: for XML and HTML.
 std::string escape_markup(std::string_view text);
+/// A Markdown code span whose fence is longer than any run of backticks inside.
+std::string markdown_code(const std::string& text);
 /// Layout, tile and tile_down where it differs: "swap_ab 16x128x128".
 std::string choice_text(const Choice&);
 /// "2 passed, 1 failed" with every word that occurs.

@@ -36,12 +36,6 @@ bool same_outputs(const TensorSet& a, const TensorSet& b) {
   return true;
 }
 
-/// What one choice is judged by: what its kernel declares, else what was inferred, else nothing.
-struct Ground {
-  std::optional<Semantics> declared;
-  const Inference* inferred = nullptr;
-};
-
 /// Opens the case and says what it is judged by. Probes run in a session of their own, once a kernel: the
 /// case's is opened again behind them.
 Ground open_grounded(const Case& c, const RunPlan& plan, device::Opened& opened, Case& resolved) {
@@ -91,15 +85,17 @@ bool is_deterministic(const device::Executor& executor, const Case& c) {
 
 /// Runs `repeats` times, and once as a graph where the plan says so; the first verdict that is not passed
 /// stands.
-Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& inputs, const RunPlan& plan,
-                      const Ground& ground, CaseRecord& record) {
-  device::RunResult first = session.run(device::RunMode::eager);
-  if (first.counted) record.counts = first.counts;
+Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
+  const Case& c = trial.record.trial;
+  const Ground& ground = trial.ground;
+  device::RunResult first = trial.session->run(device::RunMode::eager);
+  if (first.counted) trial.record.counts = first.counts;
+  trial.outputs = first.outputs;
   Verdict v = judge_run(c, inputs, first, plan, ground);
   const int runs = plan.repeats + (plan.graph ? 1 : 0);
   for (int i = 1; i < runs && v.correctness == Correctness::passed; ++i) {
     const device::RunResult next =
-        session.run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
+        trial.session->run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
     if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
     v = judge_run(c, inputs, next, plan, ground);
     if (v.correctness == Correctness::passed && !is_deterministic(*plan.executor, c)) continue;
@@ -108,31 +104,6 @@ Verdict run_and_judge(device::Session& session, const Case& c, const TensorSet& 
     v.fault_class = "an order of events that matters";
   }
   return v;
-}
-
-void run_session(device::Opened opened, const TensorSet& inputs, const RunPlan& plan, const Ground& ground,
-                 CaseRecord& record) {
-  if (opened.session == nullptr) {
-    record.verdict = verdict_of(Correctness::refused, opened.refusal);
-    return;
-  }
-  plan.before_launch(replay_line(record.trial, plan));
-  opened.session->bind(inputs);
-  record.verdict = run_and_judge(*opened.session, record.trial, inputs, plan, ground, record);
-  if (!plan.timing || record.verdict->correctness != Correctness::passed) return;
-  record.measurement = opened.session->time(*plan.timing);
-  if (record.measurement->seconds.empty()) return;
-  // Many launches in a row may break what one left whole (a counter, a workspace, a carve-out of L2).
-  Verdict after = judge_run(record.trial, inputs, opened.session->run(device::RunMode::eager), plan, ground);
-  if (after.correctness == Correctness::passed) return;
-  after.reason = "after the timing: " + after.reason;
-  record.verdict = std::move(after);
-}
-
-/// Blocks of the routed contract are as long as the tile has tokens: such inputs are made anew for each
-/// choice.
-bool inputs_follow_tile(const Problem& p) {
-  return p.op == Op::align || (p.op == Op::grouped_gemm && p.contract == Contract::routed);
 }
 
 /// Empty where the model has no word for the kernel or the choice: the executor may yet take it, or refuse it
@@ -145,40 +116,38 @@ std::optional<Prediction> predict(const Case& c, const Routing& routing, const R
   }
 }
 
-CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
-  CaseRecord record;
-  record.trial = c;
-  const double started = plan.now();
-  try {
-    device::Opened opened;
-    const Ground ground = open_grounded(c, plan, opened, record.trial);
-    const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
-    if (!foreign || opened.session != nullptr) record.prediction = predict(record.trial, routing, plan);
-    run_session(std::move(opened), inputs, plan, ground, record);
-  } catch (const WorkerLost& lost) {
-    record.verdict = verdict_of(lost.timed_out ? Correctness::timed_out : Correctness::crashed, lost.what());
-    record.verdict->log = lost.log;
-  } catch (const WorkerRefused& refused) {
-    record.verdict = verdict_of(Correctness::refused, refused.what());
+void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
+  CaseRecord& record = trial.record;
+  const Case asked = record.trial;
+  device::Opened opened;
+  trial.ground = open_grounded(asked, plan, opened, record.trial);
+  const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
+  if (!foreign || opened.session != nullptr) record.prediction = predict(record.trial, routing, plan);
+  if (opened.session == nullptr) {
+    record.verdict = verdict_of(Correctness::refused, opened.refusal);
+    return;
   }
-  record.verdict->replay = replay_line(record.trial, plan);
-  record.elapsed_s = plan.now() - started;
-  return record;
+  trial.session = std::move(opened.session);
+  plan.before_launch(replay_line(record.trial, plan));
+  trial.session->bind(inputs);
+  record.verdict = run_and_judge(trial, inputs, plan);
 }
 
-/// Why the problem does not fit into memory; empty where it does.
-std::string no_room(const Problem& problem, const Routing& routing, const RunPlan& plan) {
-  const bool two_runs = plan.repeats > 1 || plan.graph;
-  const MemoryUse use{std::string(plan.executor->name()), plan.isolated, plan.timing.has_value(), two_runs,
-                      plan.judge_budget};
-  return memory_refusal(problem, sim::local_load(problem, routing), use, plan.room);
+CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
+  OpenTrial trial = open_trial(c, routing, inputs, plan);
+  if (plan.timing && trial.passed()) {
+    in_trial(trial, plan, [&] { trial.record.measurement = trial.session->time(*plan.timing); });
+    if (trial.passed() && !trial.record.measurement->seconds.empty()) judge_again(trial, inputs, plan);
+  }
+  return std::move(trial.record);
 }
 
 std::vector<CaseRecord> refused(const Problem& problem, const std::vector<Choice>& choices,
                                 const std::string& why, const RunPlan& plan) {
   std::vector<CaseRecord> records;
   for (const Choice& choice : choices) {
-    CaseRecord record{{problem, choice}, {}, {}, {}, {}, {}};
+    CaseRecord record;
+    record.trial = {problem, choice};
     record.verdict = verdict_of(Correctness::refused, why);
     record.verdict->replay = replay_line(record.trial, plan);
     records.push_back(std::move(record));
@@ -208,6 +177,49 @@ std::string replay_line(const Case& c, const RunPlan& plan) {
   });
   return fmt::format("{} check --executor {} --case {}", plain ? plan.program : in_quotes(plan.program),
                      executor, in_quotes(to_line(c)));
+}
+
+bool inputs_follow_tile(const Problem& p) {
+  return p.op == Op::align || (p.op == Op::grouped_gemm && p.contract == Contract::routed);
+}
+
+std::string no_room(const Problem& problem, const Routing& routing, const RunPlan& plan) {
+  const bool two_runs = plan.repeats > 1 || plan.graph;
+  const MemoryUse use{std::string(plan.executor->name()), plan.isolated, plan.timing.has_value(), two_runs,
+                      plan.judge_budget};
+  return memory_refusal(problem, sim::local_load(problem, routing), use, plan.room);
+}
+
+void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>& work) {
+  CaseRecord& record = trial.record;
+  const double started = plan.now();
+  try {
+    work();
+  } catch (const WorkerLost& lost) {
+    record.verdict = verdict_of(lost.timed_out ? Correctness::timed_out : Correctness::crashed, lost.what());
+    record.verdict->log = lost.log;
+  } catch (const WorkerRefused& refused) {
+    record.verdict = verdict_of(Correctness::refused, refused.what());
+  }
+  record.verdict->replay = replay_line(record.trial, plan);
+  record.elapsed_s += plan.now() - started;
+}
+
+OpenTrial open_trial(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
+  OpenTrial trial;
+  trial.record.trial = c;
+  in_trial(trial, plan, [&] { open_and_judge(trial, routing, inputs, plan); });
+  return trial;
+}
+
+void judge_again(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
+  in_trial(trial, plan, [&] {
+    const device::RunResult again = trial.session->run(device::RunMode::eager);
+    Verdict after = judge_run(trial.record.trial, inputs, again, plan, trial.ground);
+    if (after.correctness == Correctness::passed) return;
+    after.reason = "after the timing: " + after.reason;
+    trial.record.verdict = std::move(after);
+  });
 }
 
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,

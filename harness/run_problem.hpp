@@ -2,6 +2,7 @@
 // judge, verdict.
 #pragma once
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,35 @@ struct RunPlan {
 /// One record a choice, in order, speedups filled in.
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
                                     const RunPlan& plan);
+
+struct Inference;
+
+/// What one choice is judged by: what its kernel declares, else what was inferred, else nothing.
+struct Ground {
+  std::optional<Semantics> declared;
+  const Inference* inferred = nullptr;  // owned by the plan's finder
+};
+
+/// One choice that was opened, bound, run and judged; its session stays open, to be timed.
+struct OpenTrial {
+  CaseRecord record;
+  std::unique_ptr<device::Session> session;  // null where the executor refused
+  TensorSet outputs;                         // of the first run
+  Ground ground;
+  bool passed() const { return record.verdict->correctness == Correctness::passed; }
+};
+OpenTrial open_trial(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan);
+/// Does `work` with the trial's session; where the process is lost or refuses, that is the trial's verdict.
+void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>& work);
+/// Runs and judges once more, after a timing: many launches in a row may break what one left whole (a
+/// counter, a workspace, a carve-out of L2).
+void judge_again(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan);
+
+/// Why the problem does not fit into memory; empty where it does.
+std::string no_room(const Problem& problem, const Routing& routing, const RunPlan& plan);
+/// Blocks of the routed contract are as long as the tile has tokens: such inputs are made anew for each
+/// choice.
+bool inputs_follow_tile(const Problem& problem);
 
 /// "moeproof check --case '...' --executor emulated".
 std::string replay_line(const Case& c, const RunPlan& plan);

@@ -9,6 +9,7 @@
 #include "fixtures/files/hardware_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
+#include "harness/adopt_kernel.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/host_memory.hpp"
 #include "harness/process_executor.hpp"
@@ -118,6 +119,12 @@ void run_works(Suite& suite, const std::vector<Work>& works) {
     auto records = run_problem(work.problem, work.choices, suite.plan);
     for (CaseRecord& r : records) suite.report.cases.push_back(std::move(r));
   }
+}
+
+std::vector<Work> settle_works(Options& o, Suite& suite) {
+  if (suite.plan.executor != nullptr && o.run.executor.starts_with(kProcessPrefix))
+    suite.report.chosen = adopt_kernel(o.problem, suite.plan.executor->kernels());
+  return o.run.trials > 0 ? std::vector<Work>{} : expand(o.problem, o.run.shard);
 }
 
 bool hits_fail_on(const Report& report, const std::vector<std::string>& words) {

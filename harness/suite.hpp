@@ -44,6 +44,10 @@ struct Suite {
 /// Opens the executor; where it cannot run the plan has none.
 Suite open_suite(const Options& options, const Streams& streams);
 
+/// The works of the options, after what they leave open was filled in from a process's only kernel. `o` is
+/// what the suite was opened with. Empty for random cases.
+std::vector<Work> settle_works(Options& o, Suite& suite);
+
 /// Runs the works in order, appending to the report.
 void run_works(Suite& suite, const std::vector<Work>& works);
 /// Table, reports, exit status.

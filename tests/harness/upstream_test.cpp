@@ -1,0 +1,252 @@
+// Two kernels side by side: which words does a reviewer get for bits and speed?
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "fixtures/problem/number_formats.hpp"
+#include "harness/json_codec.hpp"
+#include "harness/upstream/report.hpp"
+#include "tests/harness/planted_executor.hpp"
+
+namespace moe::harness {
+namespace {
+
+const char* const kGemm =
+    "op=grouped_gemm contract=masked tokens=9 hidden=256 inter=128 experts=4 top_k=2 tp=1 load=uniform "
+    "quant=block128 seed=1 kernel=moeproof layout=swap_ab tile=8x128x128 tile_down=8x128x128";
+
+Measurement samples(double centre, double scatter, double clock = 0) {
+  Measurement m;
+  for (const double at : {-1.0, 0.2, -0.4, 0.6, 1.0}) m.seconds.push_back(centre * (1 + scatter * at));
+  m.sm_clock_hz = clock;
+  return m;
+}
+
+/// Times of a kernel that takes `seconds(n)` in its n-th measurement.
+std::function<Measurement()> clockwork(std::function<Measurement(int)> at) {
+  return [at = std::move(at), n = 0]() mutable { return at(n++); };
+}
+
+PairTiming timed(std::function<Measurement(int)> before, std::function<Measurement(int)> after) {
+  return time_pair(clockwork(std::move(before)), clockwork(std::move(after)));
+}
+
+// Would catch a regression that is called same or noise, and a gain that is not seen.
+TEST(TimePair, FourWords) {
+  const auto steady = [](double t) { return [t](int) { return samples(t, 0.004); }; };
+  const PairTiming slow = timed(steady(1e-4), steady(1.2e-4));
+  EXPECT_EQ(slow.word, Speed::slow);
+  EXPECT_EQ(slow.batches, 2) << "a slow that was not measured twice";
+  EXPECT_NEAR(slow.ratio.median, 1.2, 1e-6);
+  EXPECT_EQ(timed(steady(1e-4), steady(0.8e-4)).word, Speed::fast);
+  const PairTiming same = timed(steady(1e-4), steady(1.005e-4));
+  EXPECT_EQ(same.word, Speed::same);
+  EXPECT_EQ(same.batches, 1) << "time spent on what was settled";
+  const auto jumps = [](int n) { return samples(n % 3 == 0 ? 1e-4 : n % 3 == 1 ? 1.3e-4 : 0.9e-4, 0.3); };
+  const PairTiming unclear = timed(steady(1e-4), jumps);
+  EXPECT_EQ(unclear.word, Speed::ambiguous);
+  EXPECT_EQ(unclear.batches, kMostBatches) << "ambiguous without having been repeated";
+}
+
+// Would catch sides that are measured one after the other: a card that slows down over the run (drift common
+// to both) would look like a slow kernel.
+TEST(TimePair, DriftIsNobodysFault) {
+  int call = 0;
+  const auto drifting = [&] { return samples(1e-4 * (1 + 0.03 * call++), 0.001); };
+  const PairTiming t = time_pair(drifting, drifting);
+  EXPECT_NE(t.word, Speed::slow);
+  EXPECT_NE(t.word, Speed::fast);
+}
+
+// Would catch a slow kernel that hides behind scatter: samples overlap, yet every round says 10 % more.
+TEST(TimePair, RoundsDecideWhereBothScatterAlike) {
+  const auto wave = [](double t) { return [t](int n) { return samples(t * (1 + 0.3 * (n % 2)), 0.01); }; };
+  const PairTiming t = timed(wave(1e-4), wave(1.1e-4));
+  EXPECT_EQ(t.word, Speed::slow);
+  EXPECT_NEAR(t.ratio.low, 1.1, 1e-6);
+}
+
+// Would catch one bad batch (another user of the card) that becomes a verdict.
+TEST(TimePair, OneBadBatchIsMeasuredAgain) {
+  const auto disturbed = [](int n) { return samples(n < kRoundsPerBatch ? 1.3e-4 : 1e-4, 0.004); };
+  const PairTiming t = timed([](int) { return samples(1e-4, 0.004); }, disturbed);
+  EXPECT_EQ(t.word, Speed::same);
+  EXPECT_EQ(t.batches, 3);
+}
+
+// A lower clock in after's runs explains the seconds.
+TEST(TimePair, CyclesMustSayTheSame) {
+  const auto at = [](double t, double clock) { return [=](int) { return samples(t, 0.004, clock); }; };
+  EXPECT_EQ(timed(at(1e-4, 2e9), at(2e-4, 1e9)).word, Speed::ambiguous);
+  EXPECT_EQ(timed(at(1e-4, 2e9), at(2e-4, 2e9)).word, Speed::slow);
+}
+
+TEST(TimePair, ASideWithoutTimesIsNamed) {
+  const PairTiming t = timed([](int) { return samples(1e-4, 0); }, [](int) { return Measurement{}; });
+  EXPECT_EQ(t.word, Speed::no_data);
+  EXPECT_EQ(t.why_none, "after");
+}
+
+// The ranks of the sign test's tables: 6 values give the extremes, 12 the third from either end, 5 nothing.
+TEST(RatioInterval, HoldsTheMedian) {
+  std::vector<double> twelve;
+  for (int i = 12; i > 0; --i) twelve.push_back(i);
+  const RatioInterval wide = ratio_interval({twelve.begin(), twelve.begin() + 6});
+  EXPECT_EQ(wide.low, 7);
+  EXPECT_EQ(wide.high, 12);
+  const RatioInterval narrow = ratio_interval(twelve);
+  EXPECT_EQ(narrow.low, 3);
+  EXPECT_EQ(narrow.high, 10);
+  EXPECT_EQ(narrow.median, 6.5);
+  EXPECT_TRUE(std::isinf(ratio_interval({1, 1, 1, 1, 1}).high));
+}
+
+// Whatever the times: exchanging the sides exchanges slow and fast.
+RC_GTEST_PROP(TimePair, ExchangedSidesGiveTheOppositeWord, ()) {
+  const auto times = *rc::gen::container<std::vector<int>>(12, rc::gen::inRange(100, 130));
+  std::vector<TimedRound> rounds, exchanged;
+  for (std::size_t i = 0; i < 6; ++i) {
+    const Measurement a = samples(times[i], 0.01), b = samples(times[i + 6] * 1.05, 0.01);
+    rounds.push_back({a, b});
+    exchanged.push_back({b, a});
+  }
+  const Speed word = judge_rounds(rounds), other = judge_rounds(exchanged);
+  if (word == Speed::slow) RC_ASSERT(other != Speed::slow);
+  if (word == Speed::fast) RC_ASSERT(other != Speed::fast);
+  if (word == Speed::same) RC_ASSERT(other == Speed::same || other == Speed::ambiguous);
+}
+
+/// A kernel with planted outputs and times.
+class TimedExecutor : public device::Executor {
+ public:
+  TimedExecutor(PlantedKernel kernel, double seconds) : planted_(std::move(kernel)), seconds_(seconds) {}
+  std::string_view name() const override { return "timed"; }
+  std::vector<KernelInfo> kernels() const override { return planted_.kernels(); }
+  device::Opened open(const Case& c) override {
+    return {std::make_unique<Running>(planted_.open(c).session, seconds_), ""};
+  }
+
+ private:
+  class Running : public device::Session {
+   public:
+    Running(std::unique_ptr<device::Session> inner, double seconds)
+        : inner_(std::move(inner)), seconds_(seconds) {}
+    void bind(const TensorSet& inputs) override { inner_->bind(inputs); }
+    device::RunResult run(device::RunMode mode) override { return inner_->run(mode); }
+    Measurement time(const device::TimingPlan& plan) override {
+      Measurement m;
+      m.seconds.assign(std::size_t(plan.samples), seconds_);
+      return m;
+    }
+    Case resolved() const override { return inner_->resolved(); }
+
+   private:
+    std::unique_ptr<device::Session> inner_;
+    double seconds_;
+  };
+  PlantedExecutor planted_;
+  double seconds_;
+};
+
+PairRecord reviewed(device::Executor& before, device::Executor& after, const char* line = kGemm) {
+  static const Hardware hardware = load_hardware("h200");
+  const Case c = parse_case(line);
+  PairPlan plan;
+  for (RunPlan* side : {&plan.before, &plan.after}) side->hardware = &hardware, side->threads = 2;
+  plan.before.executor = &before;
+  plan.after.executor = &after;
+  const Routing routing = routing_of(c.problem);
+  return compare_pair(c.problem, c.choice, c.choice, routing, make_inputs(c.problem, c.choice, routing, 2),
+                      plan);
+}
+
+PlantedKernel right() {
+  return miswriting([](const Case&, TensorSet&) {});
+}
+
+/// The first element with rows of its own, as the bits of a bf16.
+PlantedKernel flipped_from(int first_run) {
+  return [first_run](const Case& c, const TensorSet& inputs, device::RunMode, int run) {
+    TensorSet out = right_outputs(c, inputs);
+    if (run < first_run) return out;
+    TensorSet mine = own_copy(out);
+    for (std::uint16_t& bits : mine.at("c").as<std::uint16_t>()) bits ^= 0x8000;
+    return mine;
+  };
+}
+
+// Would catch a change that is waved through because its kernel was only looked at before it was timed.
+TEST(ComparePair, OutputsAreJudgedAgainAfterTheTiming) {
+  TimedExecutor before(right(), 1e-4), after(flipped_from(1), 1e-4);
+  const PairRecord pair = reviewed(before, after);
+  EXPECT_EQ(pair.before.verdict->correctness, Correctness::passed);
+  EXPECT_EQ(pair.after.verdict->correctness, Correctness::failed);
+  EXPECT_TRUE(pair.after.verdict->reason.starts_with("after the timing: ")) << pair.after.verdict->reason;
+  EXPECT_EQ(pair.bits.word, Bits::same) << "the bits before the timing were the same";
+}
+
+// Would catch a slow change that the formats without a word for speed let pass.
+TEST(ComparePair, SlowIsAFailureInEveryFormat) {
+  TimedExecutor before(right(), 1e-4), after(right(), 1.3e-4);
+  UpstreamReport report{{"timed", {}}, {"timed", {}}, "NVIDIA H200", {reviewed(before, after)}};
+  EXPECT_EQ(report.pairs.front().after.verdict->speed, Speed::slow);
+  const Report records = upstream_records(report);
+  EXPECT_EQ(records.cases.front().verdict->correctness, Correctness::failed);
+  EXPECT_NE(records.cases.front().verdict->reason.find("slow: 1.300"), std::string::npos);
+  const std::string block = upstream_markdown(report);
+  EXPECT_NE(block.find("| 1.300 [1.300, 1.300] | slow |"), std::string::npos) << block;
+  // Read as a bench report it holds after's times.
+  const Report read = report_from_json(upstream_json(report), "memory");
+  ASSERT_EQ(read.cases.size(), 1u);
+  EXPECT_DOUBLE_EQ(read.cases.front().measurement->median(), 1.3e-4);
+}
+
+// Would catch bits that are compared where nobody owns them, a place that names another element, and a count
+// that is off.
+TEST(BitDifference, NamesTheElement) {
+  const Case c = parse_case(kGemm);
+  const TensorSet inputs = make_inputs(c.problem, c.choice, routing_of(c.problem), 2);
+  const TensorSet one = right_outputs(c, inputs);
+  TensorSet other = own_copy(one);
+  Tensor& t = other.at("c");
+  const std::int64_t columns = t.shape().back(), rows = t.size() / columns;
+  const auto counts = inputs.at("counts").as<std::int32_t>();
+  const std::int64_t most = rows / std::int64_t(counts.size());
+  std::int64_t expert = 0;
+  while (counts[std::size_t(expert)] == 0) ++expert;
+  t.as<std::uint16_t>()[std::size_t(expert * most * columns + 7)] += 3;
+  const auto stages = bit_differences(c, inputs, one, other);
+  ASSERT_EQ(stages.size(), 1u);
+  EXPECT_EQ(stages[0].elements, c.problem.shape.pairs() * columns);
+  EXPECT_EQ(stages[0].different, 1);
+  EXPECT_EQ(stages[0].worst->expert, expert);
+  EXPECT_EQ(stages[0].worst->row, expert * most);
+  EXPECT_EQ(stages[0].worst->column, 7);
+  EXPECT_EQ(stages[0].worst->ulp, 3);
+  // A row behind an expert's last belongs to nobody.
+  const auto idle = std::find_if(counts.begin(), counts.end(), [&](std::int32_t n) { return n < most; });
+  ASSERT_NE(idle, counts.end());
+  t.as<std::uint16_t>()[std::size_t(((idle - counts.begin()) * most + *idle) * columns)] ^= 1;
+  EXPECT_EQ(bit_differences(c, inputs, one, other)[0].different, 1);
+}
+
+// Would catch differences of two presets that are explained by nothing, or by each other's fields.
+TEST(ExplainBits, SaysWhatRoundsOtherwise) {
+  StageDifference d{"c", 100, 3, Place{}};
+  const Semantics a = semantics_preset("moeproof", true), b = semantics_preset("vllm-triton", true);
+  const BitsVerdict known = explain_bits({d}, {a, "declared"}, {b, "declared"});
+  EXPECT_EQ(known.word, Bits::explained);
+  EXPECT_NE(known.reason.find("product_fma -> act_weight_fma"), std::string::npos) << known.reason;
+  EXPECT_EQ(explain_bits({d}, {a, "declared"}, {}).word, Bits::unexplained);
+  EXPECT_EQ(explain_bits({d}, {a, "declared"}, {a, "declared"}).word, Bits::unexplained)
+      << "equal roundings explain nothing";
+  d.different = 0;
+  EXPECT_EQ(explain_bits({d}, {}, {}).word, Bits::same);
+  EXPECT_EQ(explain_bits({}, {a, ""}, {b, ""}).word, Bits::not_compared);
+}
+
+}  // namespace
+}  // namespace moe::harness
