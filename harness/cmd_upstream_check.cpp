@@ -31,12 +31,12 @@ Choice with_kernel(Choice choice, const SideOptions& side) {
   return choice;
 }
 
-PairRecord without_room(const Problem& problem, const Choice& choice, const std::string& why) {
+PairRecord not_run(const Problem& problem, const Choice& choice, Correctness word, const std::string& why) {
   PairRecord pair;
   for (CaseRecord* side : {&pair.before, &pair.after}) {
     side->trial = {problem, choice};
     side->verdict = Verdict{};
-    side->verdict->correctness = Correctness::refused;
+    side->verdict->correctness = word;
     side->verdict->reason = why;
   }
   pair.untimed = why;
@@ -53,7 +53,7 @@ void run_work(const Work& work, const Options& o, const PairPlan& plan, Upstream
   for (const Choice& choice : work.choices) {
     const Choice before = with_kernel(choice, o.before), after = with_kernel(choice, o.after);
     if (!why.empty()) {
-      report.pairs.push_back(without_room(work.problem, after, why));
+      report.pairs.push_back(not_run(work.problem, after, Correctness::refused, why));
       continue;
     }
     if (inputs.all().empty() || inputs_follow_tile(work.problem))
@@ -122,9 +122,10 @@ int finish(const UpstreamReport& report, const Options& o, const Streams& s, boo
   return int(code);
 }
 
-int cannot_run(const Suite& suite, const char* side, const Streams& s) {
-  s.err << fmt::format("moeproof: nothing ran: --{}: {}\n", side, one_line(suite.chosen.why_not));
-  return int(ExitCode::nothing_ran);
+/// Which side cannot run on this machine, and why; empty where both can.
+std::string obstacle(const Suite& before, const Suite& after) {
+  if (before.plan.executor == nullptr) return "--before: " + before.chosen.why_not;
+  return after.plan.executor == nullptr ? "--after: " + after.chosen.why_not : "";
 }
 
 }  // namespace
@@ -133,8 +134,7 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   require_problem(o.problem);
   Options before_options = options_of(o, o.before), after_options = options_of(o, o.after);
   Suite before = open_suite(before_options, s), after = open_suite(after_options, s);
-  if (before.plan.executor == nullptr) return cannot_run(before, "before", s);
-  if (after.plan.executor == nullptr) return cannot_run(after, "after", s);
+  const std::string why_not = obstacle(before, after);
   const std::vector<Work> works = settle_works(before_options, before);
   PairPlan plan{side_plan(before, s, "before", o.output.quiet), side_plan(after, s, "after", o.output.quiet)};
   plan.samples = o.run.samples;
@@ -146,7 +146,9 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   for (const Work& work : works) {
     out_of_time = before.budget.over();
     if (out_of_time) break;
-    run_work(work, o, plan, report);
+    if (why_not.empty()) run_work(work, o, plan, report);
+    for (const Choice& choice : why_not.empty() ? std::vector<Choice>{} : work.choices)
+      report.pairs.push_back(not_run(work.problem, choice, Correctness::skipped, why_not));
   }
   return finish(report, o, s, out_of_time);
 }

@@ -1,5 +1,6 @@
 #include "harness/upstream/bit_difference.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "fixtures/problem/generate.hpp"
@@ -16,10 +17,12 @@ bool is_pair_tensor(const Problem& p, const std::string& stage) {
   return stage == "gemm1" || stage == "gemm2" || stage == "act_codes";
 }
 
-/// Rows of a tensor that somebody owns; others may hold anything.
-std::vector<JudgedRow> owned_rows(const Case& c, const TensorSet& inputs, const Tensor& t) {
+std::int64_t rows_of(const Tensor& t) { return columns_of(t) > 0 ? t.size() / columns_of(t) : 0; }
+
+/// Of the first `rows` rows of a tensor those that somebody owns; others may hold anything.
+std::vector<JudgedRow> owned_rows(const Case& c, const TensorSet& inputs, const Tensor& t,
+                                  std::int64_t rows) {
   const Problem& p = c.problem;
-  const std::int64_t rows = columns_of(t) > 0 ? t.size() / columns_of(t) : 0;
   if (p.op == Op::moe_layer && is_pair_tensor(p, t.name())) {
     const int local = p.shape.local_experts();
     return expert_rows(routing_of(p), p.rank * local, local);
@@ -43,7 +46,9 @@ Tensor gather(const Tensor& t, const std::vector<JudgedRow>& rows) {
 
 StageDifference difference(const Case& c, const TensorSet& inputs, const Tensor& before,
                            const Tensor& after) {
-  const std::vector<JudgedRow> rows = owned_rows(c, inputs, before);
+  // Rows behind the last owned one may be there or not.
+  const std::int64_t common = std::min(rows_of(before), rows_of(after));
+  const std::vector<JudgedRow> rows = owned_rows(c, inputs, before, common);
   StageDifference d{before.name(), std::int64_t(rows.size()) * columns_of(before), 0, {}};
   if (d.elements == 0) return d;
   const Tensor due = gather(before, rows);
@@ -71,7 +76,7 @@ std::vector<StageDifference> bit_differences(const Case& c, const TensorSet& inp
   std::vector<StageDifference> stages;
   for (const Tensor& t : before.all()) {
     const Tensor* other = after.find(t.name());
-    if (other != nullptr && other->dtype() == t.dtype() && other->shape() == t.shape())
+    if (other != nullptr && other->dtype() == t.dtype() && columns_of(*other) == columns_of(t))
       stages.push_back(difference(c, inputs, t, *other));
   }
   return stages;

@@ -18,7 +18,7 @@ struct StageDifference {
   std::optional<Place> worst;  // by ulp; `got` is after's value, `want` before's
 };
 
-/// Of each tensor that both gave in the same type and shape, in the order of the layer.
+/// Of each tensor that both gave in the same type and width, in the order of the layer.
 std::vector<StageDifference> bit_differences(const Case& c, const TensorSet& inputs, const TensorSet& before,
                                              const TensorSet& after);
 

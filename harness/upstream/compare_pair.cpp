@@ -32,20 +32,12 @@ int badness(Correctness c) {
 
 bool ran(const CaseRecord& r) { return badness(r.verdict->correctness) <= 1; }
 
-/// A mistrusted output is compared too: its bits are what they are.
-void compare_bits(PairRecord& pair, const OpenTrial& before, const OpenTrial& after, const TensorSet& inputs,
-                  const PairPlan& plan) {
-  pair.stages = bit_differences(before.record.trial, inputs, before.outputs, after.outputs);
-  if (!before.passed() || !after.passed()) {
-    pair.bits = {Bits::not_compared, "only right outputs are explained"};
-    return;
-  }
-  if (all_stages(pair.stages).different == 0) {
-    pair.bits = explain_bits(pair.stages, {}, {});
-    return;
-  }
-  pair.bits = explain_bits(pair.stages, roundings_of(before, inputs, plan.before),
-                           roundings_of(after, inputs, plan.after));
+/// Looked into behind the timing: asking a kernel for its roundings may close the case that is open there.
+BitsVerdict explain(const PairRecord& pair, const OpenTrial& before, const OpenTrial& after,
+                    const TensorSet& inputs, const PairPlan& plan) {
+  if (all_stages(pair.stages).different == 0) return explain_bits(pair.stages, {}, {});
+  return explain_bits(pair.stages, roundings_of(before, inputs, plan.before),
+                      roundings_of(after, inputs, plan.after));
 }
 
 /// Times `trial` once; a process that is lost meanwhile has that verdict and no times.
@@ -86,7 +78,7 @@ bool PairRecord::both_ran() const { return ran(before) && ran(after); }
 Verdict PairRecord::verdict() const {
   const bool from_before = badness(before.verdict->correctness) > badness(after.verdict->correctness);
   Verdict v = from_before ? *before.verdict : *after.verdict;
-  if (v.correctness != Correctness::passed)
+  if (v.correctness != Correctness::passed && before.verdict->reason != after.verdict->reason)
     v.reason = fmt::format("{}: {}", from_before ? "before" : "after", v.reason);
   v.speed = after.verdict->speed;
   v.model = after.verdict->model;
@@ -98,11 +90,15 @@ PairRecord compare_pair(const Problem& problem, const Choice& before_choice, con
   OpenTrial before = open_trial({problem, before_choice}, routing, inputs, plan.before);
   OpenTrial after = open_trial({problem, after_choice}, routing, inputs, plan.after);
   PairRecord pair;
-  compare_bits(pair, before, after, inputs, plan);
-  if (before.passed() && after.passed())
+  // A wrong output is compared too: where it differs may say what is wrong.
+  pair.stages = bit_differences(before.record.trial, inputs, before.outputs, after.outputs);
+  if (before.passed() && after.passed()) {
     time_both(pair, before, after, inputs, plan);
-  else
+    pair.bits = explain(pair, before, after, inputs, plan);
+  } else {
+    pair.bits.reason = "only right outputs are explained";
     pair.untimed = "only right kernels are timed";
+  }
   pair.before = std::move(before.record);
   pair.after = std::move(after.record);
   return pair;

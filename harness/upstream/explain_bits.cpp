@@ -14,6 +14,8 @@ namespace {
 
 /// What looking for a preset may cost, multiply-adds a preset: a wrong one shows in few rows.
 constexpr double kPresetBudget = 1e8;
+/// Candidates that an inference left and that are tried.
+constexpr std::size_t kMostTried = 16;
 
 bool gives_the_bits(const OpenTrial& t, const TensorSet& inputs, const Semantics& s, const RunPlan& plan) {
   JudgePlan how;
@@ -71,8 +73,9 @@ std::string_view name(Bits bits) {
 
 KnownRoundings roundings_of(const OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
   if (trial.ground.declared) return {{*trial.ground.declared}, "declared"};
-  if (trial.ground.inferred != nullptr && trial.ground.inferred->known()) {
-    auto fit = fitting(trial.ground.inferred->left, trial, inputs, plan);
+  const Inference* inferred = trial.ground.inferred;
+  if (inferred != nullptr && inferred->known() && inferred->left.size() <= kMostTried) {
+    auto fit = fitting(inferred->left, trial, inputs, plan);
     if (!fit.empty()) return {std::move(fit), "inferred"};
   }
   std::vector<Semantics> presets;

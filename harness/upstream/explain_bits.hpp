@@ -1,5 +1,6 @@
 // Does a Semantics say why two right kernels give different bits? Each side's roundings are what it declares,
-// or what probes found, or a preset that gives its bits; if both are known, what differs between them is the reason.
+// or what probes found, or a preset that gives its bits; if both are known, what differs between them is the
+// reason.
 #pragma once
 #include <optional>
 #include <string>

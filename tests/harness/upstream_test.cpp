@@ -212,9 +212,8 @@ TEST(BitDifference, NamesTheElement) {
   const TensorSet one = right_outputs(c, inputs);
   TensorSet other = own_copy(one);
   Tensor& t = other.at("c");
-  const std::int64_t columns = t.shape().back(), rows = t.size() / columns;
+  const std::int64_t columns = t.shape().back(), most = inputs.at("a_codes").dim(1);
   const auto counts = inputs.at("counts").as<std::int32_t>();
-  const std::int64_t most = rows / std::int64_t(counts.size());
   std::int64_t expert = 0;
   while (counts[std::size_t(expert)] == 0) ++expert;
   t.as<std::uint16_t>()[std::size_t(expert * most * columns + 7)] += 3;
@@ -236,16 +235,25 @@ TEST(BitDifference, NamesTheElement) {
 // Would catch differences of two presets that are explained by nothing, or by each other's fields.
 TEST(ExplainBits, SaysWhatRoundsOtherwise) {
   StageDifference d{"c", 100, 3, Place{}};
-  const Semantics a = semantics_preset("moeproof", true), b = semantics_preset("vllm-triton", true);
-  const BitsVerdict known = explain_bits({d}, {a, "declared"}, {b, "declared"});
+  const Semantics a = semantics_preset("moeproof", {}), b = semantics_preset("vllm-triton", {});
+  const BitsVerdict known = explain_bits({d}, {{a}, "declared"}, {{b}, "declared"});
   EXPECT_EQ(known.word, Bits::explained);
-  EXPECT_NE(known.reason.find("product_fma -> act_weight_fma"), std::string::npos) << known.reason;
-  EXPECT_EQ(explain_bits({d}, {a, "declared"}, {}).word, Bits::unexplained);
-  EXPECT_EQ(explain_bits({d}, {a, "declared"}, {a, "declared"}).word, Bits::unexplained)
+  EXPECT_NE(known.reason.find("scale_order product_fma -> act_weight_fma"), std::string::npos)
+      << known.reason;
+  EXPECT_EQ(explain_bits({d}, {{a}, "declared"}, {}).word, Bits::unexplained);
+  EXPECT_EQ(explain_bits({d}, {{a}, "declared"}, {{a}, "declared"}).word, Bits::unexplained)
       << "equal roundings explain nothing";
+  const Semantics near = [&] {
+    Semantics other = a;
+    other.combine_fma = false;
+    return other;
+  }();
+  const BitsVerdict nearest = explain_bits({d}, {{a}, "inferred"}, {{b, near}, "inferred"});
+  EXPECT_NE(nearest.reason.find(": combine_fma "), std::string::npos)
+      << "of what may be, the least: " << nearest.reason;
   d.different = 0;
   EXPECT_EQ(explain_bits({d}, {}, {}).word, Bits::same);
-  EXPECT_EQ(explain_bits({}, {a, ""}, {b, ""}).word, Bits::not_compared);
+  EXPECT_EQ(explain_bits({}, {{a}, ""}, {{b}, ""}).word, Bits::not_compared);
 }
 
 }  // namespace

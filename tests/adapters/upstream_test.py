@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""upstream-check over numpy kernels: equal ones, another order (other bits, both right), a rounding that a Semantics explains,
+a wrong change, one that dies, one that refuses. Would catch a change that is called equal, explained or right and is not; a wrong
+change whose exit code is 0; a report that no program reads; and a README whose example is not what the program prints."""
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+from support import Tests
+
+PROGRAM, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
+EXAMPLES = SOURCE / "harness/adapters/examples"
+BEFORE, AFTER = (f"process:{sys.executable} {EXAMPLES / name}" for name in ("numpy_before.py", "numpy_after.py"))
+COMBINE = f"process:{sys.executable} {pathlib.Path(__file__).resolve().parent / 'upstream_kernels.py'}"
+SIZES = "--hidden 512 --intermediate 256 --experts 8 --top-k 2".split()
+
+
+class Review:
+    def __init__(self, words, quiet=True):
+        self.done = subprocess.run([PROGRAM, "upstream-check", *words, *(["--quiet", "--json", "-"] if quiet else [])],
+                                   capture_output=True, text=True, timeout=120)
+        self.status, self.out, self.err = self.done.returncode, self.done.stdout, self.done.stderr
+        self.cases = json.loads(self.out)["cases"] if quiet and self.out else []
+        self.bits = self.cases[0]["bits"] if self.cases else {}
+
+    def word(self, side):
+        record = self.cases[0]["before"] if side == "before" else self.cases[0]
+        return record["verdict"]["correctness"]
+
+    def __str__(self):
+        return f"exit {self.status}\n{self.out[:3000]}\n{self.err}"
+
+
+def combined(before, after, *words):
+    return Review(["--before", COMBINE, "--after", COMBINE, "--before-kernel", before, "--after-kernel", after, "--op", "combine",
+                   "--tokens", "64", *SIZES[:-1], "8", *words])
+
+
+def check_bits(t):
+    same = Review(["--before", BEFORE, "--after", BEFORE.replace(" ", " -B ", 1), "--tokens", "1,9", *SIZES])
+    t.hold(same.status == 0 and [c["bits"]["word"] for c in same.cases] == ["same"] * 2, "equal kernels", same)
+    t.hold(same.bits.get("elements") == 1024 and same.bits["different"] == 0, "every owned element is compared", same)
+    t.hold(same.cases[0]["timing"] == {"word": "no_data", "reason": "before gives no times"}, "a CPU times nothing", same)
+
+    order = ["--before", BEFORE, "--after", AFTER, "--tokens", "64", *SIZES]
+    other = Review(order)
+    t.hold(other.status == 0 and other.word("before") == other.word("after") == "passed", "another order is right", other)
+    t.hold(other.bits.get("word") == "unexplained" and 0 < other.bits["different"] < 65536, "its bits are others", other)
+    largest = other.bits["stages"][0]["largest"]
+    t.hold(largest["ulp"] > 0 and largest["before"] != largest["after"] and 0 <= largest["expert"] < 8, "and where", other)
+    for word in ("unexplained", "differs"):
+        t.hold(Review(order + ["--fail-on", word]).status == 1, f"--fail-on {word} stops it")
+
+    known = combined("fused", "rounded")
+    t.hold(known.status == 0 and known.bits.get("word") == "explained", "declared roundings explain the bits", known)
+    t.hold("combine_fma " in known.bits.get("reason", ""), "and say which rounding", known)
+    found = combined("fused_undeclared", "rounded")
+    t.hold(found.bits.get("word") == "explained" and " (a preset that gives its bits" in found.bits["reason"], "a preset is found", found)
+    t.hold(combined("fused", "rounded", "--fail-on", "unexplained").status == 0, "explained is not unexplained")
+
+
+def check_faults(t):
+    wrong = combined("fused", "first_slot_lost")
+    t.hold(wrong.status == 1 and wrong.word("before") == "passed" and wrong.word("after") == "failed", "a wrong change", wrong)
+    t.hold(wrong.bits.get("word") == "not_compared", "the bits of a wrong kernel need no explanation", wrong)
+    replay = wrong.cases[0]["verdict"]["replay"] if wrong.cases else ""
+    t.hold(replay in wrong.err and replay, "the replay line is told", wrong)
+    again = subprocess.run(replay, shell=True, capture_output=True, text=True)
+    t.hold(again.returncode == 1 and "of out are wrong" in again.stdout, "it fails again", again)
+    t.hold(combined("first_slot_lost", "fused").status == 1, "a wrong kernel before the change")
+    dead = combined("fused", "dies")
+    t.hold(dead.status == 1 and dead.word("after") == "crashed" and dead.word("before") == "passed", "a change that dies", dead)
+    hello = json.dumps({"protocol": 1, "name": "x", "kernels": [], "refusal": "no card here"})
+    absent = Review(["--before", BEFORE, "--after", f"process:echo '{hello}'; cat", *SIZES])
+    t.hold(absent.status == 77 and "--after: no card here" in absent.err and absent.word("after") == "skipped", "a machine without", absent)
+    none = combined("fused", "refuses")
+    t.hold(none.status == 77 and "after: needs more tokens" in none.err, "nothing was compared", none)
+
+
+def check_usage(t):
+    for words, text in ((["--before", BEFORE, *SIZES], "needs --after"), (["--before", BEFORE, "--after", BEFORE, *SIZES], "same kernel"),
+                        (["--before", BEFORE, "--after", AFTER], "no problem given")):
+        review = Review(words)
+        t.hold(review.status == 2 and text in review.err and review.err.count("\n") == 1, f"usage: {text}", review)
+    wrong = subprocess.run([PROGRAM, "check", "--fail-on", "unexplained", "--executor", BEFORE, *SIZES], capture_output=True, text=True)
+    t.hold(wrong.returncode == 2 and "belongs to upstream-check" in wrong.stderr, "a word of another command", wrong)
+
+
+def check_reports(t):
+    with tempfile.TemporaryDirectory() as folder:
+        files = {kind: pathlib.Path(folder) / kind for kind in ("markdown", "junit", "csv", "html", "json")}
+        words = [w for kind, path in files.items() for w in ("--" + kind, str(path))]
+        shown = Review(["--before", BEFORE, "--after", AFTER, "--tokens", "9", *SIZES, *words], quiet=False)
+        t.hold(shown.out == files["markdown"].read_text(), "the block on the terminal is the one for the file", shown)
+        t.hold('tests="1" failures="0"' in files["junit"].read_text(), "JUnit has a test a pair", files["junit"].read_text())
+        t.hold(len(files["csv"].read_text().splitlines()) == 2 and "<html" in files["html"].read_text(), "CSV and HTML")
+        t.hold(json.loads(files["json"].read_text())["summary"]["passed"] == 1, "JSON counts pairs")
+
+
+def check_derived(t):
+    """The one kernel of a process says what a first command leaves out."""
+    first = subprocess.run([PROGRAM, "check", "--executor", BEFORE, *SIZES, "--tokens", "9"], capture_output=True, text=True)
+    t.hold(first.returncode == 0 and "(kernel masked_gemm: op grouped_gemm, contract masked, quant block128)" in first.stdout,
+           "a first command without --op", first)
+    given = subprocess.run([PROGRAM, "check", "--executor", BEFORE, *SIZES, "--op", "moe_layer"], capture_output=True, text=True)
+    t.hold(given.returncode == 77 and "takes op moe_layer" in given.stderr + given.stdout, "what is given stays", given)
+    many = subprocess.run([PROGRAM, "check", "--executor", COMBINE, *SIZES, "--kernel", "fused"], capture_output=True, text=True)
+    t.hold(many.returncode == 0 and "(kernel fused: op combine)" in many.stdout, "a kernel that is named says its op", many)
+
+
+def check_readme(t):
+    """The block of the README is the command below it, run where the examples lie."""
+    text = (SOURCE / "README.md").read_text()
+    block = re.search(r"<!-- example: tests/adapters/upstream_test.py -->\n```\n\$ (.*?)\n```\n(.*?)\n<!-- end of example -->", text, re.S)
+    t.hold(block, "the README has its example")
+    if not block:
+        return
+    command = block[1].replace("\\\n", " ").replace("build/moeproof", shlex.quote(PROGRAM)).replace("python3", shlex.quote(sys.executable))
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=EXAMPLES)
+    printed = done.stdout.replace(sys.executable, "python3").strip()
+    shown = "\n".join(line[2:] if line.startswith("> ") else line.lstrip(">") for line in block[2].strip().split("\n"))
+    t.hold(printed == shown.strip(), "the README shows what it prints", printed)
+
+
+def main():
+    t = Tests()
+    check_bits(t)
+    check_faults(t)
+    check_usage(t)
+    check_reports(t)
+    check_derived(t)
+    check_readme(t)
+    t.finish()
+
+
+main()
