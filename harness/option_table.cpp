@@ -213,7 +213,7 @@ std::vector<OptionRow> run_rows() {
 std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
-      {"json", "FILE", "check bench predict compare infer-semantics", g,
+      {"json", "FILE", "check bench predict compare infer-semantics upstream-check", g,
        "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
