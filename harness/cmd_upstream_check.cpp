@@ -7,6 +7,7 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/cli.hpp"
 #include "harness/exit_code.hpp"
+#include "harness/process_executor.hpp"
 #include "harness/reporters.hpp"
 #include "harness/suite.hpp"
 #include "harness/upstream/report.hpp"
@@ -135,7 +136,9 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   Options before_options = options_of(o, o.before), after_options = options_of(o, o.after);
   Suite before = open_suite(before_options, s), after = open_suite(after_options, s);
   const std::string why_not = obstacle(before, after);
-  const std::vector<Work> works = settle_works(before_options, before);
+  const bool asks_after = !o.before.executor.starts_with(kProcessPrefix);  // it has all ops
+  const std::vector<Work> works =
+      asks_after ? settle_works(after_options, after) : settle_works(before_options, before);
   PairPlan plan{side_plan(before, s, "before", o.output.quiet), side_plan(after, s, "after", o.output.quiet)};
   plan.samples = o.run.samples;
   UpstreamReport report{{o.before.executor, before.report.device},

@@ -109,7 +109,9 @@ void check_files(const Given& given, Options& o) {
 }
 
 bool runs_a_process(const Options& o) {
-  return o.run.executor.starts_with(kProcessPrefix) || o.before.executor.starts_with(kProcessPrefix);
+  for (const std::string* executor : {&o.run.executor, &o.before.executor, &o.after.executor})
+    if (executor->starts_with(kProcessPrefix)) return true;
+  return false;
 }
 
 void check_op(const Given& given, Options& o) {

@@ -87,7 +87,7 @@ StageDifference all_stages(const std::vector<StageDifference>& stages) {
   for (const StageDifference& s : stages) {
     all.elements += s.elements;
     all.different += s.different;
-    if (s.worst && (!all.worst || s.worst->ulp > all.worst->ulp)) all.worst = s.worst;
+    if (s.worst) all.worst = s.worst;
   }
   return all;
 }

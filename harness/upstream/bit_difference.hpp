@@ -22,7 +22,8 @@ struct StageDifference {
 std::vector<StageDifference> bit_differences(const Case& c, const TensorSet& inputs, const TensorSet& before,
                                              const TensorSet& after);
 
-/// Sums over the stages; the worst place is the one of most ulp.
+/// Sums over the stages; the worst place is that of the last stage that differs, which is the nearest to what
+/// a user sees.
 StageDifference all_stages(const std::vector<StageDifference>& stages);
 
 }  // namespace moe::harness

@@ -62,7 +62,8 @@ void time_both(PairRecord& pair, OpenTrial& before, OpenTrial& after, const Tens
   PairTiming timed = time_pair([&] { return time_once(before, plan.before, timing); },
                                [&] { return time_once(after, plan.after, timing); });
   if (timed.word == Speed::no_data) {
-    pair.untimed = fmt::format("{} gives no times", timed.why_none);
+    pair.untimed = fmt::format("{} gives no times; cuda does, and a process whose kernel runs on a card",
+                               timed.why_none);
     return;
   }
   note_measurement(before, timed.before, inputs, plan.before);

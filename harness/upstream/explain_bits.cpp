@@ -74,9 +74,10 @@ std::string_view name(Bits bits) {
 KnownRoundings roundings_of(const OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
   if (trial.ground.declared) return {{*trial.ground.declared}, "declared"};
   const Inference* inferred = trial.ground.inferred;
-  if (inferred != nullptr && inferred->known() && inferred->left.size() <= kMostTried) {
-    auto fit = fitting(inferred->left, trial, inputs, plan);
-    if (!fit.empty()) return {std::move(fit), "inferred"};
+  if (inferred != nullptr && inferred->refusal.empty()) {
+    // Probes see more than one case does: a preset that they ruled out explains nothing.
+    if (!inferred->known() || inferred->left.size() > kMostTried) return {};
+    return {fitting(inferred->left, trial, inputs, plan), "inferred"};
   }
   std::vector<Semantics> presets;
   for (const std::string_view preset : semantics_presets())

@@ -14,7 +14,7 @@ namespace {
 std::string share_text(const StageDifference& d) {
   if (d.elements == 0) return "";
   if (d.different == 0) return fmt::format("0 of {}", count_text(d.elements));
-  return fmt::format("{} of {} ({:.2g} %)", count_text(d.different), count_text(d.elements),
+  return fmt::format("{} of {} ({:.3g} %)", count_text(d.different), count_text(d.elements),
                      100 * double(d.different) / double(d.elements));
 }
 
@@ -111,11 +111,21 @@ std::string failure_lines(const char* side, const CaseRecord& r) {
   return out;
 }
 
+/// "gemm1 12, out 5 differ; " of a kernel that shows several tensors.
+std::string by_stage(const std::vector<StageDifference>& stages) {
+  std::string text;
+  for (const StageDifference& s : stages)
+    if (s.different > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", s.stage, count_text(s.different));
+  return stages.size() > 1 ? text + " differ; " : "";
+}
+
 std::string bits_lines(const PairRecord& p) {
   const StageDifference all = all_stages(p.stages);
   if (!all.worst) return "";
-  std::string out = fmt::format("- {} tokens: largest difference {}, {}", p.after.trial.problem.shape.tokens,
-                                ulp_text(*all.worst), plain(where_text(*all.worst)));
+  std::string out =
+      fmt::format("- {} tokens: {}largest difference {}, {}", p.after.trial.problem.shape.tokens,
+                  by_stage(p.stages), ulp_text(*all.worst), plain(where_text(*all.worst)));
   if (p.bits.word != Bits::not_compared)
     out += fmt::format("; {}: {}", name(p.bits.word), plain(p.bits.reason));
   return out + "\n";

@@ -7,9 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "fixtures/problem/number_formats.hpp"
+#include "harness/infer/finder.hpp"
 #include "harness/json_codec.hpp"
 #include "harness/upstream/report.hpp"
 #include "tests/harness/planted_executor.hpp"
+#include "tests/harness/rounding_executor.hpp"
 
 namespace moe::harness {
 namespace {
@@ -151,13 +153,16 @@ class TimedExecutor : public device::Executor {
   double seconds_;
 };
 
-PairRecord reviewed(device::Executor& before, device::Executor& after, const char* line = kGemm) {
+PairRecord reviewed(device::Executor& before, device::Executor& after, const char* line = kGemm,
+                    SemanticsFinder* asks_before = nullptr, SemanticsFinder* asks_after = nullptr) {
   static const Hardware hardware = load_hardware("h200");
   const Case c = parse_case(line);
   PairPlan plan;
   for (RunPlan* side : {&plan.before, &plan.after}) side->hardware = &hardware, side->threads = 2;
   plan.before.executor = &before;
   plan.after.executor = &after;
+  plan.before.finder = asks_before;
+  plan.after.finder = asks_after;
   const Routing routing = routing_of(c.problem);
   return compare_pair(c.problem, c.choice, c.choice, routing, make_inputs(c.problem, c.choice, routing, 2),
                       plan);
@@ -254,6 +259,27 @@ TEST(ExplainBits, SaysWhatRoundsOtherwise) {
   d.different = 0;
   EXPECT_EQ(explain_bits({d}, {}, {}).word, Bits::same);
   EXPECT_EQ(explain_bits({}, {{a}, ""}, {{b}, ""}).word, Bits::not_compared);
+}
+
+// Two kernels that declare nothing: probes find what each does, and the difference is the reason. Would catch
+// an inference that is not asked, one that closes the session that is timed, and a reason that names other
+// fields.
+TEST(ExplainBits, InferredRoundingsExplainUndeclaredKernels) {
+  const Semantics normal = semantics_preset("vllm-triton", {});
+  Semantics swapped = normal;
+  swapped.scale_order = ScaleOrder::weight_act_fma;
+  RoundingExecutor before(follows(normal)), after(follows(swapped));
+  SemanticsFinder asks_before(before, 1), asks_after(after, 1);
+  const PairRecord pair = reviewed(
+      before, after,
+      "op=moe_layer tokens=33 hidden=512 inter=256 experts=4 top_k=2 tp=1 load=uniform quant=block128 seed=1 "
+      "kernel=moeproof layout=swap_ab tile=16x128x128 tile_down=16x128x128",
+      &asks_before, &asks_after);
+  EXPECT_GT(all_stages(pair.stages).different, 0);
+  EXPECT_EQ(pair.bits.word, Bits::explained) << pair.bits.reason;
+  EXPECT_TRUE(pair.bits.reason.ends_with(": scale_order act_weight_fma -> weight_act_fma"))
+      << pair.bits.reason;
+  EXPECT_NE(pair.bits.reason.find("vllm-triton (inferred)"), std::string::npos) << pair.bits.reason;
 }
 
 }  // namespace
