@@ -164,19 +164,19 @@ std::optional<Semantics> declared_semantics(const device::Executor& executor, co
   return std::nullopt;
 }
 
-std::string replay_line(const Case& c, const RunPlan& plan) {
-  const auto in_quotes = [](std::string_view text) {
-    std::string quoted = "'";
-    for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-    return quoted + "'";
-  };
-  const std::string_view name = plan.executor->name();
-  const std::string executor = name.starts_with(kProcessPrefix) ? in_quotes(name) : std::string(name);
-  const bool plain = std::all_of(plan.program.begin(), plan.program.end(), [](unsigned char letter) {
+std::string shell_word(std::string_view text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char letter) {
     return std::isalnum(letter) || std::strchr("/._-+", letter) != nullptr;
   });
-  return fmt::format("{} check --executor {} --case {}", plain ? plan.program : in_quotes(plan.program),
-                     executor, in_quotes(to_line(c)));
+  if (plain) return std::string(text);
+  std::string quoted = "'";
+  for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
+  return quoted + "'";
+}
+
+std::string replay_line(const Case& c, const RunPlan& plan) {
+  return fmt::format("{} check --executor {} --case {}", shell_word(plan.program),
+                     shell_word(plan.executor->name()), shell_word(to_line(c)));
 }
 
 bool inputs_follow_tile(const Problem& p) {

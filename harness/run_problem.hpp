@@ -70,6 +70,9 @@ bool inputs_follow_tile(const Problem& problem);
 /// "moeproof check --case '...' --executor emulated".
 std::string replay_line(const Case& c, const RunPlan& plan);
 
+/// `text` as one word of a shell's command line.
+std::string shell_word(std::string_view text);
+
 /// Semantics that the executor's kernel declares for this case; empty where it declares none.
 std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c);
 

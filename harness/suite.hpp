@@ -39,7 +39,7 @@ struct Suite {
   TimeBudget budget;
   Report report;
   bool out_of_time = false;
-  std::shared_ptr<Progress> progress;
+  std::shared_ptr<Progress> progress = {};
 };
 /// Opens the executor; where it cannot run the plan has none.
 Suite open_suite(const Options& options, const Streams& streams);

@@ -30,8 +30,6 @@ int badness(Correctness c) {
   return 0;
 }
 
-bool ran(const CaseRecord& r) { return badness(r.verdict->correctness) <= 1; }
-
 /// Looked into behind the timing: asking a kernel for its roundings may close the case that is open there.
 BitsVerdict explain(const PairRecord& pair, const OpenTrial& before, const OpenTrial& after,
                     const TensorSet& inputs, const PairPlan& plan) {
@@ -72,9 +70,15 @@ void time_both(PairRecord& pair, OpenTrial& before, OpenTrial& after, const Tens
   pair.timing = std::move(timed);
 }
 
-}  // namespace
+std::string review_line(const OpenTrial& before, const OpenTrial& after, const PairPlan& plan) {
+  return fmt::format(
+      "{} upstream-check --before {} --after {} --before-kernel {} --after-kernel {} --case {}",
+      shell_word(plan.after.program), shell_word(plan.before.executor->name()),
+      shell_word(plan.after.executor->name()), shell_word(before.record.trial.choice.kernel),
+      shell_word(after.record.trial.choice.kernel), shell_word(to_line(after.record.trial)));
+}
 
-bool PairRecord::both_ran() const { return ran(before) && ran(after); }
+}  // namespace
 
 Verdict PairRecord::verdict() const {
   const bool from_before = badness(before.verdict->correctness) > badness(after.verdict->correctness);
@@ -100,6 +104,7 @@ PairRecord compare_pair(const Problem& problem, const Choice& before_choice, con
     pair.bits.reason = "only right outputs are explained";
     pair.untimed = "only right kernels are timed";
   }
+  pair.replay = review_line(before, after, plan);
   pair.before = std::move(before.record);
   pair.after = std::move(after.record);
   return pair;

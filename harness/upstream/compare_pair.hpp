@@ -23,10 +23,10 @@ struct PairRecord {
   BitsVerdict bits;
   std::optional<PairTiming> timing;
   std::string untimed;  // why there are no times; empty where there are
+  std::string replay;   // command line that reviews this case again
 
   /// The verdict that a reader of one word needs: the worse of the two, with the side in its reason.
   Verdict verdict() const;
-  bool both_ran() const;
 };
 
 /// The choices name each side's kernel; the problem is one.

@@ -120,6 +120,12 @@ std::string by_stage(const std::vector<StageDifference>& stages) {
   return stages.size() > 1 ? text + " differ; " : "";
 }
 
+std::string slow_lines(const PairRecord& p) {
+  if (!p.timing || p.timing->word != Speed::slow) return "";
+  return fmt::format("- {} tokens: slower\n  - review again: {}\n", p.after.trial.problem.shape.tokens,
+                     markdown_code(p.replay));
+}
+
 std::string bits_lines(const PairRecord& p) {
   const StageDifference all = all_stages(p.stages);
   if (!all.worst) return "";
@@ -173,12 +179,14 @@ std::string side_line(const char* side, const UpstreamSide& s, const CaseRecord*
 
 std::string upstream_summary(const UpstreamReport& report) {
   StageDifference all;
-  const Report records = upstream_records(report);
+  Report words;  // of correctness alone: slow has its own word below
   for (const PairRecord& p : report.pairs) {
+    words.cases.emplace_back().verdict = Verdict{};
+    words.cases.back().verdict->correctness = p.verdict().correctness;
     const StageDifference d = all_stages(p.stages);
     all.elements += d.elements, all.different += d.different;
   }
-  std::string text = summary_text(records).substr(0, summary_text(records).find(';'));
+  std::string text = summary_text(words);
   text += all.elements == 0 ? "; no outputs to compare"
           : all.different == 0
               ? fmt::format("; all {} elements have the same bits", count_text(all.elements))
@@ -204,7 +212,7 @@ std::string upstream_markdown(const UpstreamReport& report) {
   out += table(report.pairs) + "\n";
   for (const PairRecord& pair : report.pairs)
     out += failure_lines("before", pair.before) + failure_lines("after", pair.after);
-  for (const PairRecord& pair : report.pairs) out += bits_lines(pair);
+  for (const PairRecord& pair : report.pairs) out += slow_lines(pair) + bits_lines(pair);
   return out + rounds_line(report.pairs) + untimed_line(report.pairs);
 }
 
@@ -221,6 +229,7 @@ Report upstream_records(const UpstreamReport& report) {
       r.verdict->correctness = Correctness::failed;
       r.verdict->reason = fmt::format("slow: {:.3f} times the time before, at least {:.3f}",
                                       pair.timing->ratio.median, pair.timing->ratio.low);
+      r.verdict->replay = pair.replay;
     }
     records.cases.push_back(std::move(r));
   }

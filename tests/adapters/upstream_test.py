@@ -87,6 +87,30 @@ def check_faults(t):
     t.hold(none.status == 77 and "after: needs more tokens" in none.err, "nothing was compared", none)
 
 
+def check_speed(t):
+    """Times that the children claim: a slow change stops a merge."""
+    def timed(before, after, *words):
+        return Review(["--before", f"{COMBINE} {before}", "--after", f"{COMBINE} {after}", "--before-kernel", "fused", "--after-kernel",
+                       "fused", "--op", "combine", "--tokens", "9", *SIZES, *words])
+    slow = timed(1e-4, 1.2e-4)
+    t.hold(slow.status == 1 and slow.cases[0]["verdict"]["speed"] == "slow", "a slow change", slow)
+    timing = slow.cases[0]["timing"]
+    t.hold(timing["batches"] == 2 and abs(timing["ratio"] - 1.2) < 1e-9 and timing["ratio_low"] > 1.19, "measured twice", slow)
+    t.hold("slow: 1.200 times the time before" in slow.err, "the reason is told", slow)
+    line = re.search(r"replay: (.* upstream-check .*)", slow.err)
+    again = line and subprocess.run(line[1], shell=True, capture_output=True, text=True)
+    t.hold(again and again.returncode == 1 and "1 passed; all" in again.stdout and "speed 1 slow" in again.stdout, "its line says it again",
+           slow if not again else again)
+    fast, same = timed(1e-4, 0.8e-4), timed(1e-4, 1e-4 * 1.001)
+    t.hold(fast.status == 0 and fast.cases[0]["timing"]["word"] == "fast", "a fast change", fast)
+    t.hold(same.status == 0 and same.cases[0]["timing"]["word"] == "same", "the same speed", same)
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.json"
+        report.write_text(fast.out)
+        read = subprocess.run([PROGRAM, "compare", str(report), str(report), "--json", "-"], capture_output=True, text=True)
+        t.hold("8.0" in read.stdout or "has no model" in read.stderr, "compare reads the report", read)
+
+
 def check_usage(t):
     for words, text in ((["--before", BEFORE, *SIZES], "needs --after"), (["--before", BEFORE, "--after", BEFORE, *SIZES], "same kernel"),
                         (["--before", BEFORE, "--after", AFTER], "no problem given")):
@@ -136,6 +160,7 @@ def main():
     t = Tests()
     check_bits(t)
     check_faults(t)
+    check_speed(t)
     check_usage(t)
     check_reports(t)
     check_derived(t)
