@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -29,6 +31,21 @@ using Clock = std::chrono::steady_clock;
 constexpr int kLookMs = 200;
 /// How long a child that closed its output may take to end.
 constexpr int kEndMs = 2000;
+
+/// Characters of an answer that a reason quotes.
+constexpr std::size_t kExcerpt = 120;
+/// How many pieces of a child's standard error are read in one go: one that writes without end is not
+/// followed without end.
+constexpr int kLogReads = 64;
+
+/// Heads of the process groups that run, where a signal handler finds them: fixed room and no lock, since a
+/// handler may neither allocate nor wait. A group too many is only not ended by a signal.
+std::array<std::atomic<pid_t>, 64> groups{};
+
+void swap_group(pid_t from, pid_t to) {
+  for (std::atomic<pid_t>& group : groups)
+    if (pid_t expected = from; group.compare_exchange_strong(expected, to)) return;
+}
 
 Clock::time_point in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
@@ -90,6 +107,11 @@ std::string last_line(const std::string& log) {
 
 }  // namespace
 
+void end_all_children() noexcept {
+  for (const std::atomic<pid_t>& group : groups)
+    if (const pid_t head = group; head > 0) ::kill(-head, SIGKILL);
+}
+
 Descriptor::~Descriptor() {
   if (fd_ >= 0) ::close(fd_);
 }
@@ -113,6 +135,7 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
   const Descriptor log = moved_up(pair[1]);
   checked(::fcntl(log_pipe_.get(), F_SETFL, O_NONBLOCK), "fcntl");
   pid_ = spawn(program, words, {in.get(), out.get(), log.get()});
+  swap_group(0, pid_);
 }
 
 ChildProcess::~ChildProcess() {
@@ -129,6 +152,7 @@ std::string ChildProcess::end_child(Ending ending) {
     if (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   ::kill(-pid_, SIGKILL);  // what it started goes with it
+  swap_group(pid_, 0);     // before its number may become another's
   while (!ended && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
@@ -158,6 +182,7 @@ void ChildProcess::send_line(std::string_view line) {
 }
 
 bool ChildProcess::take_line(std::string& answer) {
+  pending_.erase(0, std::min(pending_.find_first_not_of("\r\n"), pending_.size()));
   const auto end = pending_.find('\n');
   if (end == std::string::npos) return false;
   answer = pending_.substr(0, end);
@@ -177,7 +202,7 @@ void ChildProcess::read_answer() {
 /// Everything that stands in the pipe now.
 void ChildProcess::read_log() {
   char bytes[16384];
-  for (;;) {
+  for (int reads = 0; reads < kLogReads; ++reads) {
     const ssize_t n = ::read(log_pipe_.get(), bytes, sizeof(bytes));
     if (n < 0 && errno == EINTR) continue;
     if (n == 0) log_pipe_ = Descriptor();  // closed: nothing more will come
@@ -194,13 +219,25 @@ void ChildProcess::look_after() {
   if (::waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) lose();
 }
 
-std::string ChildProcess::ask(std::string_view line, double seconds) {
-  if (pid_ < 0) throw MachineFailure("the worker process is gone");
-  send_line(line);
+/// An answer to nothing would be taken for the answer to the next request, and all behind it be shifted.
+void ChildProcess::read_unasked() {
+  for (pollfd output{output_.get(), POLLIN, 0}; ::poll(&output, 1, 0) > 0;) read_answer();
+  refuse_more();
+}
+
+void ChildProcess::refuse_more() {
+  if (std::string line; take_line(line) || !pending_.empty())
+    give_up("the worker process answered more than once: '" +
+            one_line((line.empty() ? pending_ : line).substr(0, kExcerpt)) + "'");
+}
+
+std::string ChildProcess::wait_for_line(double seconds) {
   const auto deadline = in(seconds);
+  auto looked = Clock::now();
   for (std::string answer;;) {
     if (take_line(answer)) return answer;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    const auto now = Clock::now();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now).count();
     if (left <= 0) {
       end_child(Ending::killed);
       throw WorkerLost(fmt::format("no answer within {:g} s; the worker process was ended", seconds), true,
@@ -209,9 +246,22 @@ std::string ChildProcess::ask(std::string_view line, double seconds) {
     pollfd waits[2] = {{output_.get(), POLLIN, 0}, {log_pipe_.get(), POLLIN, 0}};
     const int ready = ::poll(waits, 2, int(std::min<long long>(left, kLookMs)));
     if (ready > 0 && waits[1].revents != 0) read_log();
-    if (ready > 0 && waits[0].revents != 0) read_answer();
-    if (ready == 0) look_after();
+    if (ready > 0 && waits[0].revents != 0) {
+      read_answer();
+    } else if (now - looked >= std::chrono::milliseconds(kLookMs)) {  // whoever still writes the log
+      look_after();
+      looked = now;
+    }
   }
+}
+
+std::string ChildProcess::ask(std::string_view line, double seconds) {
+  if (pid_ < 0) throw MachineFailure("the worker process is gone");
+  read_unasked();
+  send_line(line);
+  std::string answer = wait_for_line(seconds);
+  refuse_more();
+  return answer;
 }
 
 }  // namespace moe::harness

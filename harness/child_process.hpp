@@ -44,7 +44,8 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   /// Sends one line and returns the line that answers it. Throws WorkerLost when the child ends first ("ended
-  /// by signal 11 (Segmentation fault)") or does not answer within `seconds`; the child is gone then.
+  /// by signal 11 (Segmentation fault)"), does not answer within `seconds`, or wrote a line that no request
+  /// asked for; the child is gone then. Blank lines are no lines.
   std::string ask(std::string_view line, double seconds);
   /// Ends the child and throws WorkerLost: it answered `why`.
   [[noreturn]] void give_up(const std::string& why);
@@ -56,7 +57,10 @@ class ChildProcess {
   bool take_line(std::string& answer);
   void read_answer();
   void read_log();
+  void read_unasked();
+  void refuse_more();
   void look_after();
+  std::string wait_for_line(double seconds);
   [[noreturn]] void lose();
   std::string end_child(Ending ending);  // how it ended, in words
 
@@ -66,5 +70,9 @@ class ChildProcess {
   std::string pending_;  // bytes behind the last line
   std::string log_;
 };
+
+/// Kills every child that runs with all that it started, so that an interrupted program leaves nobody behind.
+/// Safe in a signal handler; only for a process that ends.
+void end_all_children() noexcept;
 
 }  // namespace moe::harness

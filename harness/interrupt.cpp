@@ -3,6 +3,7 @@
 #include <csignal>
 
 #include "fixtures/files/whole_file.hpp"
+#include "harness/child_process.hpp"
 
 namespace moe::harness {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 /// The handler was taken away when it was entered and the signal is not blocked: raise() ends the process
 /// here.
 void clean_up_and_end(int signal) {
+  end_all_children();
   remove_unfinished_files();
   ::raise(signal);
 }

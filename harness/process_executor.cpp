@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
 #include "harness/child_process.hpp"
 #include "harness/worker_protocol.hpp"
 #include "harness/worker_session.hpp"
@@ -59,7 +60,7 @@ class ProcessExecutor : public device::Executor {
  public:
   ProcessExecutor(std::string command, double seconds)
       : name_(kProcessPrefix + command), command_(std::move(command)), seconds_(seconds) {
-    start();
+    hello_ = start();
   }
   std::string_view name() const override { return name_; }
   std::vector<KernelInfo> kernels() const override {
@@ -71,11 +72,12 @@ class ProcessExecutor : public device::Executor {
   const WorkerHello& hello() const { return hello_; }
 
  private:
-  void start() {
+  WorkerHello start() {
     child_ = std::make_shared<ChildProcess>("/bin/sh", std::vector<std::string>{"-c", shell_text(command_)},
                                             false);
-    hello_ = greet(*child_, seconds_);
+    return greet(*child_, seconds_);
   }
+  void start_again();
   const WorkerKernel* choose(const Case& c) const;
   std::string no_kernel(const Case& c) const;
 
@@ -105,8 +107,22 @@ std::string ProcessExecutor::no_kernel(const Case& c) const {
                      moe::name(p.quant.kind), list_of(hello_.kernels));
 }
 
+/// In the place of a child that was lost. It is judged by what the first one declared.
+void ProcessExecutor::start_again() {
+  WorkerHello again;
+  try {
+    again = start();
+  } catch (const WorkerLost& lost) {
+    throw WorkerLost(fmt::format("started again behind a loss: {}", lost.what()), lost.timed_out, lost.log);
+  }
+  if (!again.refusal.empty())
+    child_->give_up("started again behind a loss, the process refuses: " + one_line(again.refusal));
+  if (again.described != hello_.described)
+    child_->give_up("started again behind a loss, the process names other kernels than before");
+}
+
 device::Opened ProcessExecutor::open(const Case& given) {
-  if (!child_->alive()) start();
+  if (!child_->alive()) start_again();
   const WorkerKernel* kernel = choose(given);
   if (kernel == nullptr || !kernel->takes(given.problem)) return {nullptr, no_kernel(given)};
   Case c = given;
@@ -114,18 +130,33 @@ device::Opened ProcessExecutor::open(const Case& given) {
   const Json request{
       {"do", "open"}, {"case", to_line(c)}, {"kernel", kernel->name}, {"problem", problem_to_json(c)}};
   try {
-    const Json answer = ask_worker(*child_, request, seconds_);
-    if (answer.contains("resolved")) c = parse_case(answer["resolved"].get<std::string>());
+    ask_worker(*child_, request, seconds_, Trust::foreign);
   } catch (const WorkerRefused& refused) {
     return {nullptr, refused.what()};
   }
-  return {make_worker_session(child_, c, {seconds_, hello_.draws, kernel->outputs}), ""};
+  return {make_worker_session(child_, c, {seconds_, Trust::foreign, kernel->outputs}), ""};
+}
+
+}  // namespace
+
+namespace {
+
+/// A command that cannot be greeted is a wrong command line: nothing was judged yet.
+std::unique_ptr<ProcessExecutor> first_start(const std::string& command, double seconds) {
+  try {
+    return std::make_unique<ProcessExecutor>(command, seconds);
+  } catch (const WorkerLost& lost) {
+    const std::string how = lost.what();
+    const bool quiet = how.find("ended with exit status 0") != std::string::npos;
+    throw BadInput(fmt::format("executor '{}{}' serves no kernel: {}{}", kProcessPrefix, one_line(command),
+                               how, quiet ? " before it answered 'hello': does its file call serve()?" : ""));
+  }
 }
 
 }  // namespace
 
 ForeignExecutor open_process_executor(const std::string& command, double seconds) {
-  auto executor = std::make_unique<ProcessExecutor>(command, seconds);
+  auto executor = first_start(command, seconds);
   const WorkerHello& hello = executor->hello();
   ForeignExecutor foreign{nullptr, hello.refusal, hello.device, hello.graph};
   if (hello.refusal.empty()) foreign.executor = std::move(executor);

@@ -18,8 +18,8 @@ struct ForeignExecutor {
   bool graph = false;  // its kernels can run as a captured graph
 };
 
-/// Starts `command` by /bin/sh and greets it; `seconds` is the patience with one answer. Throws
-/// MachineFailure where it gives no greeting.
+/// Starts `command` by /bin/sh and greets it; `seconds` is the patience with one answer. Throws BadInput with
+/// what it wrote last where it gives no greeting that fits.
 ForeignExecutor open_process_executor(const std::string& command, double seconds);
 
 }  // namespace moe::harness

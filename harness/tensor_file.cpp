@@ -153,8 +153,32 @@ std::string TensorFile::damage() const {
   return "";
 }
 
-TensorSet read_tensor_file(const std::string& path) {
-  const Safetensors file(path);
+bool TensorFile::holes_were_filled(const Tensor& shared) const {
+  if (shared.filled_groups.empty()) return false;
+  const std::size_t group = shared.bytes() / shared.filled_groups.size(),
+                    first = std::size_t(shared.data() - memory_->bytes);
+  const auto seek = [&](std::size_t from, int whence) {
+    const off_t found = ::lseek(memory_->file.get(), off_t(from), whence);
+    return found < 0 ? memory_->size : std::size_t(found);
+  };
+  for (std::size_t g = 0; g < shared.filled_groups.size(); ++g) {
+    if (shared.filled_groups[g]) continue;
+    const std::size_t end = first + (g + 1) * group;
+    for (std::size_t at = seek(first + g * group, SEEK_DATA); at < end; at = seek(at, SEEK_DATA)) {
+      const std::size_t stop = std::min(end, seek(at, SEEK_HOLE));
+      if (std::any_of(memory_->bytes + at, memory_->bytes + stop,
+                      [](std::byte b) { return b != std::byte{}; }))
+        return true;
+      if (stop == end) break;
+      at = stop;
+    }
+  }
+  return false;
+}
+
+namespace {
+
+TensorSet tensors_of(const Safetensors& file) {
   TensorSet set;
   for (const StoredTensor& stored : file.tensors()) {
     if (stored.name.starts_with(kGuardPrefix)) continue;
@@ -164,6 +188,16 @@ TensorSet read_tensor_file(const std::string& path) {
       for (const char bit : filled->second) t.filled_groups.push_back(bit == '1');
     set.add(std::move(t));
   }
+  return set;
+}
+
+}  // namespace
+
+TensorSet read_tensor_file(const std::string& path) { return tensors_of(Safetensors(path)); }
+
+TensorSet copy_tensor_file(const std::string& path, std::size_t most) {
+  TensorSet set = tensors_of(Safetensors(path, most));
+  for (Tensor& t : set.all()) t.filled_groups.clear();  // a kernel writes all of its outputs
   return set;
 }
 

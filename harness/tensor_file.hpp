@@ -34,6 +34,9 @@ class TensorFile {
   const TensorSet& tensors() const { return tensors_; }
   /// One line about the first guard that was written to; empty = none was.
   std::string damage() const;
+  /// True where `shared`, one of tensors(), holds a byte that is not 0 in a group that was never filled.
+  /// Holes that nobody touched are not looked at: that would fill them with memory.
+  bool holes_were_filled(const Tensor& shared) const;
 
  private:
   struct Memory;  // descriptor and mapping
@@ -51,6 +54,9 @@ class TensorFile {
 /// The tensors of a file that another process made, guards left out, with Tensor::filled_groups as they were
 /// written; views of the mapped file. Throws BadInput.
 TensorSet read_tensor_file(const std::string& path);
+/// The same of a file that its maker may still change or cut short: all of it is read into memory first.
+/// Throws BadInput also where it is longer than `most` bytes.
+TensorSet copy_tensor_file(const std::string& path, std::size_t most);
 
 /// Copies of their own.
 TensorSet copy_of(const TensorSet& tensors);

@@ -14,8 +14,30 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string excerpt(const std::string& text) {
-  return one_line(text.size() > 120 ? text.substr(0, 120) + "..." : text);
+std::string excerpt(const std::string& text, std::size_t most = 120) {
+  return one_line(text.size() > most ? text.substr(0, most) + "..." : text);
+}
+
+/// Characters of a refusal or of what a kernel raised that a verdict keeps.
+constexpr std::size_t kLongestReason = 2000;
+
+/// How deep the lists and objects of a JSON text go. Asked before it is parsed: what copies and prints a
+/// document calls itself for each level.
+int depth_of(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (text[i] == '[' || text[i] == '{')) {
+      deepest = std::max(deepest, ++depth);
+    } else if (!quoted && (text[i] == ']' || text[i] == '}')) {
+      --depth;
+    }
+  }
+  return deepest;
 }
 
 /// The member `key`, or `otherwise` where it is absent or null.
@@ -27,6 +49,18 @@ T get_or(const Json& j, const char* key, T otherwise) {
   } catch (const nlohmann::json::exception&) {
     throw BadInput(fmt::format("'{}' has the wrong type: {}", key, excerpt(j.at(key).dump())));
   }
+}
+
+/// A whole number of `least` to `most`: one that does not fit is said, not cut down.
+int whole_or(const Json& j, const char* key, int otherwise, int least, int most) {
+  if (!j.contains(key) || j.at(key).is_null()) return otherwise;
+  const Json& value = j.at(key);
+  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= std::uint64_t(most)
+                                               : value.is_number_integer();
+  if (!fits || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+    throw BadInput(
+        fmt::format("'{}' is {}, no whole number of {} to {}", key, excerpt(value.dump()), least, most));
+  return value.get<int>();
 }
 
 template <class E>
@@ -42,18 +76,28 @@ bool holds(const std::vector<T>& allowed, T value) {
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
 }
 
+/// A wrong declaration is said now, not at a case: it is read for every scheme that the kernel takes.
+void check_declaration(const Json& declared, const WorkerKernel& kernel) {
+  for (int kind = 0; kind <= int(QuantKind::block128); ++kind)
+    if (holds(kernel.quants, QuantKind(kind))) read_semantics(declared, {.kind = QuantKind(kind)});
+}
+
 WorkerKernel read_kernel(const Json& j) {
   if (!j.is_object()) throw BadInput("a kernel is no object");
   WorkerKernel k;
   k.name = get_or<std::string>(j, "name", "");
   if (k.name.empty()) throw BadInput("a kernel has no 'name'");
+  const auto printable = [](unsigned char c) { return c > 0x20 && c != 0x7F; };
+  if (k.name.size() > 200 || !std::all_of(k.name.begin(), k.name.end(), printable))
+    throw BadInput(
+        fmt::format("the name '{}' of a kernel has blanks or more than 200 characters", excerpt(k.name)));
   k.ops = words(j, "ops", Op::inv_rope_quant);
   k.contracts = words(j, "contracts", Contract::offsets);
   k.quants = words(j, "quants", QuantKind::block128);
   k.outputs = get_or<std::vector<std::string>>(j, "outputs", {});
   k.deterministic = get_or<bool>(j, "deterministic", true);
   if (j.contains("semantics") && !j["semantics"].is_null()) k.semantics = j["semantics"].dump();
-  if (k.semantics) read_semantics(j["semantics"], {});  // a wrong declaration is said now, not at a case
+  if (k.semantics) check_declaration(j["semantics"], k);
   return k;
 }
 
@@ -66,6 +110,9 @@ void read_word(const Json& j, const char* key, const std::array<std::string_view
   if (at == known.end()) bad_word(key, word, known);
   field = E(at - known.begin());
 }
+
+/// The longest chain that promote_k may name: as long as a K may be.
+constexpr int kLongestChain = 1 << 20;
 
 constexpr std::array<std::string_view, 12> kSemanticsKeys = {
     "preset",    "amax_floor",  "scale_formula", "quant_formula",    "accumulator",  "hmma_order",
@@ -86,7 +133,7 @@ Semantics read_semantics(const Json& declared, const QuantScheme& quant) {
       bad_word("key of semantics", item.key(), kSemanticsKeys);
   Semantics s = semantics_preset(get_or<std::string>(declared, "preset", "moeproof"), quant);
   s.amax_floor = get_or<double>(declared, "amax_floor", s.amax_floor);
-  s.promote_k = get_or<int>(declared, "promote_k", s.promote_k);
+  s.promote_k = whole_or(declared, "promote_k", s.promote_k, 0, kLongestChain);
   s.combine_fma = get_or<bool>(declared, "combine_fma", s.combine_fma);
   using Words2 = std::array<std::string_view, 2>;
   using Words3 = std::array<std::string_view, 3>;
@@ -102,26 +149,32 @@ Semantics read_semantics(const Json& declared, const QuantScheme& quant) {
   read_word(declared, "gate_rounding", Words2{"none", "bf16"}, s.gate_rounding);
   read_word(declared, "product_rounding", Words2{"none", "bf16"}, s.product_rounding);
   read_word(declared, "weight_place", Words3{"combine", "gemm2", "input"}, s.weight_place);
-  if (s.promote_k < 0 || s.promote_k % 32 != 0) throw BadInput("'promote_k' is no multiple of 32");
+  if (!(s.amax_floor >= 0 && s.amax_floor <= 1))
+    throw BadInput(fmt::format("'amax_floor' is {:g}, no number of 0 to 1", s.amax_floor));
+  if (s.promote_k % 32 != 0) throw BadInput(fmt::format("'promote_k' is {}, no multiple of 32", s.promote_k));
+  if (quant.kind == QuantKind::block128 && (s.promote_k == 0 || 128 % s.promote_k != 0))
+    throw BadInput(
+        fmt::format("'promote_k' is {}: under block128 scales a chain is 32, 64 or 128 long", s.promote_k));
   return s;
 }
 
 WorkerHello read_hello(const Json& answer) {
   WorkerHello hello;
-  const int version = get_or<int>(answer, "protocol", 0);
+  const Json version = get_or<Json>(answer, "protocol", 0);
   if (version != kProtocolVersion)
-    throw BadInput(
-        fmt::format("the worker speaks protocol {}, this program speaks {}", version, kProtocolVersion));
+    throw BadInput(fmt::format("the worker speaks protocol {}, this program speaks {}",
+                               excerpt(version.dump()), kProtocolVersion));
   hello.name = get_or<std::string>(answer, "name", "");
   hello.refusal = get_or<std::string>(answer, "refusal", "");
   hello.graph = get_or<bool>(answer, "graph", false);
-  hello.draws = get_or<bool>(answer, "draws", false);
   if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
-    hello.device = DeviceFacts{get_or<std::string>(device, "name", ""),
-                               get_or<std::string>(device, "driver", ""), get_or<int>(device, "sms", 0)};
+    hello.device =
+        DeviceFacts{get_or<std::string>(device, "name", ""), get_or<std::string>(device, "driver", ""),
+                    whole_or(device, "sms", 0, 0, 1 << 20)};
   const Json kernels = get_or<Json>(answer, "kernels", Json::array());
   if (!kernels.is_array()) throw BadInput("'kernels' is no list");
   for (const Json& kernel : kernels) hello.kernels.push_back(read_kernel(kernel));
+  hello.described = kernels.dump();
   if (hello.kernels.empty() && hello.refusal.empty()) throw BadInput("the worker names no kernel");
   return hello;
 }
@@ -160,31 +213,35 @@ Json problem_to_json(const Case& c) {
   return j;
 }
 
-Json ask_worker(ChildProcess& child, const Json& request, double seconds) {
+Json ask_worker(ChildProcess& child, const Json& request, double seconds, Trust trust) {
   const std::string line = child.ask(request.dump(-1, ' ', false, Json::error_handler_t::replace), seconds);
+  const auto what = request.at("do").get<std::string>();
+  if (depth_of(line) > kDeepestAnswer)
+    child.give_up(fmt::format("the worker process answered '{}' to '{}', which has more than {} levels",
+                              excerpt(line), what, kDeepestAnswer));
   Json answer = Json::parse(line, nullptr, false);
   if (!answer.is_object())
     child.give_up(fmt::format("the worker process answered '{}' to '{}', which is no JSON object",
-                              excerpt(line), request.at("do").get<std::string>()));
+                              excerpt(line), what));
   const auto said = [&](const char* key) {
-    return answer.at(key).is_string() ? answer.at(key).get<std::string>() : answer.at(key).dump();
+    return excerpt(answer.at(key).is_string() ? answer.at(key).get<std::string>() : answer.at(key).dump(),
+                   kLongestReason);
   };
-  if (answer.contains("refusal") && request.at("do") != "hello")
-    throw WorkerRefused(one_line(said("refusal")));
+  if (answer.contains("refusal") && what != "hello") throw WorkerRefused(said("refusal"));
   if (!answer.contains("error")) return answer;
   const std::string kind = said("error"), message = answer.contains("message") ? said("message") : kind;
-  if (kind == "bad_input") throw BadInput(message);
+  if (kind == "bad_input" && trust == Trust::own) throw BadInput(message);
   if (kind == "failure") throw MachineFailure(message);
-  child.give_up("the kernel raised " + one_line(message));
+  child.give_up("the kernel raised " + message);
 }
 
 WorkerHello greet(ChildProcess& child, double seconds) {
+  const Json answer =
+      ask_worker(child, {{"do", "hello"}, {"protocol", kProtocolVersion}}, seconds, Trust::foreign);
   try {
-    return read_hello(ask_worker(child, {{"do", "hello"}, {"protocol", kProtocolVersion}}, seconds));
+    return read_hello(answer);
   } catch (const BadInput& e) {
-    throw MachineFailure(fmt::format("the answer to 'hello' of a worker process: {}", e.what()));
-  } catch (const WorkerLost& lost) {
-    throw MachineFailure(fmt::format("a worker process does not answer 'hello': {}", lost.what()));
+    child.give_up(fmt::format("the answer to 'hello' of a worker process: {}", e.what()));
   }
 }
 

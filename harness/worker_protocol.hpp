@@ -27,16 +27,24 @@ struct WorkerKernel {
   bool takes(const Problem&) const;
 };
 
+/// Whose words an answer holds. A foreign child may say anything: what is wrong with it is the verdict of the
+/// case in flight, and keys that only this program's workers use (`draws`, `resolved`) mean nothing.
+enum class Trust { own, foreign };
+
+/// Levels of lists and objects that an answer may hold; JSON that goes deeper is no answer.
+inline constexpr int kDeepestAnswer = 32;
+
 struct WorkerHello {
   std::string name;
   std::string refusal;  // why the worker can do nothing here; empty = it can
   std::vector<WorkerKernel> kernels;
   std::optional<DeviceFacts> device;
-  bool graph = false;  // takes mode "graph"
-  bool draws = false;  // makes generated weights itself, from the case
+  bool graph = false;     // takes mode "graph"
+  std::string described;  // the kernels as JSON: what a child must say again when it is started again
 };
 
-/// Reads the answer to `hello`; throws BadInput in one line that names the key.
+/// Reads the answer to `hello`; throws BadInput in one line that names the key. What it declares is good for
+/// every scheme that its kernels take: no case finds a fault in it later.
 WorkerHello read_hello(const nlohmann::ordered_json& answer);
 /// "moeproof", or {"preset": "deepgemm", "promote_k": 64, ...} with members of Semantics by name. Throws
 /// BadInput.
@@ -51,11 +59,12 @@ struct WorkerRefused : std::runtime_error {
 };
 
 /// Sends one request and reads the answer. Throws WorkerLost where the answer is no JSON object or says that
-/// the kernel failed (the child is ended), WorkerRefused where it refuses, and BadInput or MachineFailure
-/// where a worker of this program or a broken machine says so.
-nlohmann::ordered_json ask_worker(ChildProcess& child, const nlohmann::ordered_json& request, double seconds);
+/// the kernel failed (the child is ended), WorkerRefused where it refuses, MachineFailure where it says that
+/// the machine is broken, and BadInput where a worker of this program says so.
+nlohmann::ordered_json ask_worker(ChildProcess& child, const nlohmann::ordered_json& request, double seconds,
+                                  Trust trust);
 
-/// Asks `hello`, and whether the versions fit; throws MachineFailure where they do not.
+/// Asks a foreign child `hello`; throws WorkerLost where the answer is none that fits (the child is ended).
 WorkerHello greet(ChildProcess& child, double seconds);
 
 }  // namespace moe::harness

@@ -9,6 +9,7 @@
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
+#include "fixtures/problem/text.hpp"
 #include "harness/due_outputs.hpp"
 #include "harness/json_codec.hpp"
 #include "harness/tensor_file.hpp"
@@ -36,6 +37,11 @@ Tensor tensor_of(const char* name, DType type, const std::vector<std::int64_t>& 
   return t;
 }
 
+/// Bytes that a foreign worker's own file of outputs may have: this many times what is due, and this much.
+constexpr std::size_t kFileTimes = 8, kFileSlack = std::size_t(64) << 20;
+/// Reports of one run that are kept, and their characters.
+constexpr std::size_t kMostReports = 16, kLongestReport = 500;
+
 class WorkerSession : public device::Session {
  public:
   WorkerSession(std::shared_ptr<ChildProcess> child, Case resolved, WorkerManners manners)
@@ -51,14 +57,15 @@ class WorkerSession : public device::Session {
   void add_routing(TensorSet& set) const;
   TensorSet like_outputs() const;
   void own_file(const std::string& path, device::RunResult& result) const;
-  void prepared_file(const TensorFile& file, device::RunResult& result) const;
   void clear_unowned_rows(TensorSet& outputs) const;
   void report_changes(device::RunResult& result) const;
 
   std::shared_ptr<ChildProcess> child_;
   Case case_;
   WorkerManners manners_;
-  TensorSet inputs_;
+  bool own() const { return manners_.trust == Trust::own; }
+
+  TensorSet inputs_, given_;          // given_: what a foreign worker was shown, as it was
   std::optional<TensorFile> shared_;  // the inputs as the worker sees them
 };
 
@@ -74,8 +81,8 @@ void WorkerSession::add_routing(TensorSet& set) const {
 TensorSet WorkerSession::given_inputs() const {
   TensorSet given;
   for (const Tensor& t : inputs_.all())
-    if (!manners_.draws || !t.generated) given.add(t);
-  if (!manners_.draws && case_.problem.op == Op::moe_layer && !given.has("topk_ids")) add_routing(given);
+    if (!own() || !t.generated) given.add(t);
+  if (!own() && case_.problem.op == Op::moe_layer && !given.has("topk_ids")) add_routing(given);
   return given;
 }
 
@@ -83,9 +90,10 @@ void WorkerSession::bind(const TensorSet& inputs) {
   inputs_ = inputs;
   const TensorSet given = given_inputs();
   const bool complete = given.all().size() >= inputs.all().size();  // nothing is left to draw
+  if (!own()) given_ = given;
   shared_.emplace(TensorFile::of(given));
-  ask_worker(*child_, {{"do", "bind"}, {"inputs", shared_->path()}, {"complete", complete}},
-             manners_.seconds);
+  ask_worker(*child_, {{"do", "bind"}, {"inputs", shared_->path()}, {"complete", complete}}, manners_.seconds,
+             manners_.trust);
 }
 
 TensorSet WorkerSession::like_outputs() const {
@@ -98,18 +106,22 @@ TensorSet WorkerSession::like_outputs() const {
   return like;
 }
 
-/// A file that the worker made: whatever is wrong with it is a finding.
+/// A file that the worker made: whatever is wrong with it is a finding. What a foreign one made may change or
+/// end while it is read, so it is copied before anything is looked at, and no longer than it has reason to
+/// be.
 void WorkerSession::own_file(const std::string& path, device::RunResult& result) const {
   try {
-    result.outputs = copy_of(read_tensor_file(path));
+    if (own()) {
+      result.outputs = copy_of(read_tensor_file(path));
+      return;
+    }
+    std::size_t due = 0;
+    const TensorSet like = like_outputs();
+    for (const Tensor& t : like.all()) due += t.bytes();
+    result.outputs = copy_tensor_file(path, kFileSlack + kFileTimes * due);
   } catch (const BadInput& e) {
     result.reports.push_back(fmt::format("the kernel's outputs cannot be read: {}", e.what()));
   }
-}
-
-void WorkerSession::prepared_file(const TensorFile& file, device::RunResult& result) const {
-  result.outputs = copy_of(file.tensors());
-  if (std::string damage = file.damage(); !damage.empty()) result.reports.push_back(damage);
 }
 
 /// Rows that no group owns may hold anything: they are made equal, so that two runs can be compared.
@@ -128,32 +140,46 @@ void WorkerSession::clear_unowned_rows(TensorSet& outputs) const {
 
 void WorkerSession::report_changes(device::RunResult& result) const {
   for (const Tensor& t : shared_->tensors().all()) {
-    const Tensor* before = inputs_.find(t.name());
-    if (before != nullptr && !same_bytes(*before, t))
+    const Tensor* before = given_.find(t.name());
+    if (before != nullptr && (!same_bytes(*before, t) || shared_->holes_were_filled(t)))
       result.reports.push_back(fmt::format("the kernel changed its input '{}'", t.name()));
   }
   if (std::string damage = shared_->damage(); !damage.empty()) result.reports.push_back(damage);
 }
 
+/// What an answer to `run` holds beside the outputs. Throws BadInput or a JSON exception where it has no such
+/// form.
+void read_findings(const Json& answer, device::RunResult& result) {
+  if (answer.contains("reports")) {
+    result.reports = answer["reports"].get<std::vector<std::string>>();
+    result.reports.resize(std::min(result.reports.size(), kMostReports));
+    for (std::string& report : result.reports) report = report.substr(0, kLongestReport);
+  }
+  result.counted = answer.contains("counts");
+  if (result.counted) result.counts = counts_from_json(answer["counts"]);
+}
+
 device::RunResult WorkerSession::run(device::RunMode mode) {
   Json request{{"do", "run"}, {"mode", mode == device::RunMode::graph ? "graph" : "eager"}};
   std::optional<TensorFile> prepared;
-  if (!manners_.draws) {
+  if (!own()) {
     prepared.emplace(TensorFile::poisoned(like_outputs()));
     request["outputs"] = prepared->path();
   }
-  const Json answer = ask_worker(*child_, request, manners_.seconds);
+  const Json answer = ask_worker(*child_, request, manners_.seconds, manners_.trust);
   device::RunResult result;
   try {
-    if (answer.contains("reports")) result.reports = answer["reports"].get<std::vector<std::string>>();
+    read_findings(answer, result);
     if (answer.contains("outputs")) own_file(answer["outputs"].get<std::string>(), result);
-    result.counted = answer.contains("counts");
-    if (result.counted) result.counts = counts_from_json(answer["counts"]);
   } catch (const nlohmann::json::exception& e) {
-    child_->give_up(fmt::format("the worker process answered 'run' with a wrong type: {}", answer.dump()));
+    child_->give_up("the worker process answered 'run' with a wrong type: " +
+                    one_line(answer.dump().substr(0, kLongestReport)));
+  } catch (const BadInput& e) {
+    child_->give_up(fmt::format("the worker process answered 'run' with wrong counts: {}", e.what()));
   }
   if (prepared) {
-    if (!answer.contains("outputs")) prepared_file(*prepared, result);
+    if (!answer.contains("outputs")) result.outputs = copy_of(prepared->tensors());
+    if (std::string damage = prepared->damage(); !damage.empty()) result.reports.push_back(damage);
     clear_unowned_rows(result.outputs);
     report_changes(result);
   }
@@ -171,7 +197,7 @@ Measurement WorkerSession::time(const device::TimingPlan& plan) {
                      {"mode", plan.mode == device::RunMode::graph ? "graph" : "eager"},
                      {"per_stage", plan.per_stage},
                      {"time_limit_s", plan.time_limit_s}};
-  const Json answer = ask_worker(*child_, request, manners_.seconds + plan.time_limit_s);
+  const Json answer = ask_worker(*child_, request, manners_.seconds + plan.time_limit_s, manners_.trust);
   if (!answer.contains("measurement") || answer["measurement"].is_null()) return {};
   try {
     return measurement_from_json(answer["measurement"]);

@@ -8,13 +8,14 @@
 
 #include "device/executor.hpp"
 #include "harness/child_process.hpp"
+#include "harness/worker_protocol.hpp"
 
 namespace moe::harness {
 
 /// What a session asks of its worker.
 struct WorkerManners {
   double seconds = 300;              // patience with one answer
-  bool draws = false;                // the worker makes generated weights itself and gives files of its own
+  Trust trust = Trust::foreign;      // own: it makes generated weights itself and gives files of its own
   std::vector<std::string> outputs;  // of moe_layer: the tensors that the kernel gives
 };
 

@@ -249,6 +249,21 @@ def changes_input(a, a_scale, w, w_scale, masked_m, out):
     w[int(np.argmax(masked_m)), 0, 0] ^= 0x80
 
 
+@wrong
+def writes_unused(a, a_scale, w, w_scale, masked_m, out):
+    """Weights of an expert without rows: moeproof never filled them."""
+    masked(a, a_scale, w, w_scale, masked_m, out)
+    w[int(np.argmin(masked_m)), -1, -1] = 1
+
+
+@kernel(op="moe_layer", quant="block128")
+def sorts_routing(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    """The layer is right, and whoever uses its routing afterwards is wrong."""
+    order = np.argsort(topk_ids, 1)
+    topk_ids[...], topk_weights[...] = np.take_along_axis(topk_ids, order, 1), np.take_along_axis(topk_weights, order, 1)
+    return stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale)["out"]
+
+
 runs = 0
 
 

@@ -62,6 +62,10 @@ def main():
         t.expect(Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", kernel]), word, reason, kernel)
     for kernel in ("swapped_gate", "unweighted"):
         t.expect(Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", kernel]), "failed", "of out are wrong", kernel)
+    unused = Outcome(PROGRAM, KERNELS, GEMM + ["--contract", "masked", "--tokens", "1", "--kernel", "writes_unused"])
+    t.expect(unused, "failed", "changed its input 'w'", "writes_unused")
+    sorts = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "sorts_routing"])
+    t.expect(sorts, "failed", "changed its input 'topk_", "sorts_routing")
     hung = Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", "hangs", "--case-timeout", "2s"])
     t.expect(hung, "timed_out", "no answer within 2 s", "hangs")
     ep = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--ep", "2"])

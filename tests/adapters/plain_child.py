@@ -2,6 +2,7 @@
 import json
 import mmap
 import os
+import pathlib
 import signal
 import struct
 import sys
@@ -40,6 +41,23 @@ def write_beside(outputs, behind):
     memory[end if behind else begin - 1] = 0x3C
 
 
+OWN_FILES = ("own", "cut", "own-behind", "huge")
+
+
+def own_file(path):
+    """The right outputs in a file of the child's own; `cut`: shortened as soon as moeproof knows of it."""
+    topk(inputs, tensors(path))
+    with open(path, "rb") as right, open(sys.argv[2], "wb") as file:
+        file.write(right.read())
+    if FAULT == "own-behind":
+        write_beside(tensors(path), True)
+    if FAULT == "huge":
+        os.truncate(sys.argv[2], 1 << 40)
+    print(json.dumps({"outputs": sys.argv[2]}), flush=True)
+    if FAULT == "cut":
+        os.truncate(sys.argv[2], 4096)
+
+
 def fault(q):
     """What happens in `run`, before the right answer is given."""
     if FAULT == "crash":
@@ -52,6 +70,18 @@ def fault(q):
     if FAULT == "child-hang":  # the child dies, its own child keeps its output open
         if os.fork() == 0:
             time.sleep(1000)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if FAULT == "spam":  # the child dies, its own child writes on
+        if os.fork() == 0:
+            while True:
+                os.write(2, b"still here\n" * 100)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if FAULT == "family":
+        if (grandchild := os.fork()) != 0:
+            pathlib.Path(sys.argv[2]).write_text(f"{os.getpid()} {grandchild}")
+        time.sleep(1000)
+    if FAULT == "once":  # no second child comes up
+        pathlib.Path(sys.argv[2]).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     if FAULT == "close":
         os.close(1)
@@ -72,10 +102,26 @@ def fault(q):
         print(json.dumps({"reports": ["a stream was left unsynchronised"]}), flush=True)
     if FAULT == "no-file":
         print(json.dumps({"outputs": "/no/such/file"}), flush=True)
-    return FAULT in ("garbage", "number", "raise", "refuse-late", "type", "report", "no-file")
+    if FAULT in ("deep", "deep-error"):
+        print('{"%s":' % {"deep": "reports"}.get(FAULT, "error") + "[" * 300000 + "]" * 300000 + "}", flush=True)
+    if FAULT == "bad-input":
+        print(json.dumps({"error": "bad_input", "message": "no such option"}), flush=True)
+    if FAULT == "counts":
+        print(json.dumps({"counts": {"wgmma": {"8": "many"}}}), flush=True)
+    if FAULT == "fifo":
+        os.mkfifo(sys.argv[2])
+        print(json.dumps({"outputs": sys.argv[2]}), flush=True)
+    if FAULT in OWN_FILES:
+        own_file(q["outputs"])
+    return FAULT in OWN_FILES + ("deep", "deep-error", "bad-input", "counts", "fifo",
+                                 "garbage", "number", "raise", "refuse-late", "type", "report", "no-file")
 
 
 runs, inputs, problem = 0, None, None
+if FAULT == "once" and os.path.exists(sys.argv[2]):
+    sys.exit("not a second time")
+if FAULT == "silent":
+    sys.exit(0)
 if FAULT == "mute":
     sys.exit("no module named torch")
 for line in sys.stdin:
@@ -84,11 +130,17 @@ for line in sys.stdin:
         answer = {"protocol": 2 if FAULT == "version" else 1, "name": "plain", "kernels": [{"name": "topk", "ops": ["topk"]}]}
         if FAULT == "no-gpu":
             answer["refusal"] = "no GPU here"
+        if FAULT == "draws":  # a word of moeproof's own workers: nothing would be looked at
+            answer["draws"] = True
         if FAULT == "bad-hello":
             answer["kernels"][0]["ops"] = ["tpok"]
     elif q["do"] == "open":
         problem = q["problem"]
         answer = {"refusal": "only even tokens"} if FAULT == "odd" and problem["tokens"] % 2 else {}
+        if FAULT == "another-case":  # judged by it, a kernel that does nothing would be right
+            answer["resolved"] = q["case"].replace("tokens=9", "tokens=0")
+        if FAULT == "bad-open":
+            answer = {"error": "bad_input", "message": "no such case"}
     elif q["do"] == "bind":
         inputs = tensors(q["inputs"])
     elif q["do"] == "run":
@@ -96,10 +148,11 @@ for line in sys.stdin:
         if fault(q):
             continue
         outputs = tensors(q["outputs"])
-        topk(inputs, outputs)
+        if FAULT != "another-case":
+            topk(inputs, outputs)
         if FAULT in ("behind", "front"):
             write_beside(outputs, FAULT == "behind")
-        if FAULT == "input":
+        if FAULT in ("input", "draws"):
             memory, begin, _ = inputs["router_logits"]
             memory[begin] ^= 1
         if FAULT == "second-run" and runs == 2:  # another right answer: one ulp in a weight
@@ -113,4 +166,4 @@ for line in sys.stdin:
                 os.truncate(q["outputs"], 16)
             except OSError:
                 pass  # the file is sealed: that is what this fault tries
-    print(json.dumps(answer), flush=True)
+    print((json.dumps(answer) + "\n") * (2 if FAULT == "twice" and q["do"] == "bind" else 1), end="", flush=True)

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -57,7 +58,44 @@ TEST(WorkerProtocol, AWrongDeclarationIsSaid) {
   EXPECT_THROW(read_semantics({{"promote_k", "128"}}, {}), BadInput);
   EXPECT_THROW(read_semantics({{"accumulator", "fma"}}, {}), BadInput);
   EXPECT_THROW(read_semantics(7, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 4294967328}}, {}), BadInput);  // 32 in the low half
+  EXPECT_THROW(read_semantics({{"promote_k", -32}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 64.0}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 18446744073709551615u}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"amax_floor", 1e30}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"amax_floor", -1}}, {}), BadInput);
+  EXPECT_THROW(read_semantics({{"promote_k", 96}}, {}), BadInput);  // block128: no case could be judged
+  EXPECT_EQ(read_semantics({{"promote_k", 96}}, kTensor).promote_k, 96);
   EXPECT_THROW(read_semantics("no-such-preset", {}), BadInput);
+}
+
+Json greeting_of(const char* quants, const char* semantics) {
+  return Json::parse(std::string(R"({"protocol":1,"kernels":[{"name":"k","quants":)") + quants +
+                     R"(,"semantics":)" + semantics + "}]}");
+}
+
+// A declaration that some scheme of the kernel cannot have must be said before a case costs anything; one
+// that all its schemes can have must not be refused.
+TEST(WorkerProtocol, ADeclarationIsReadForTheSchemesOfItsKernel) {
+  EXPECT_NO_THROW(read_hello(greeting_of(R"(["token_channel"])", R"({"promote_k":96})")));
+  EXPECT_THROW(read_hello(greeting_of(R"(["token_channel","block128"])", R"({"promote_k":96})")), BadInput);
+  EXPECT_THROW(read_hello(greeting_of("[]", R"({"promote_k":0})")), BadInput);
+  for (const std::string_view preset : semantics_presets())
+    EXPECT_NO_THROW(read_hello(greeting_of("[]", ('"' + std::string(preset) + '"').c_str()))) << preset;
+}
+
+// 2^32 + 1 is no 1, and a name with blanks would break the line that replays a case.
+TEST(WorkerProtocol, NumbersAndNamesOfAGreetingAreWhole) {
+  const Json right = greeting_of("[]", "null");
+  EXPECT_EQ(read_hello(right).kernels.front().name, "k");
+  for (const char* version : {"4294967297", "1.5", "true", "\"1\""}) {
+    Json wrong = right;
+    wrong["protocol"] = Json::parse(version);
+    EXPECT_THROW(read_hello(wrong), BadInput) << version;
+  }
+  Json blank = right;
+  blank["kernels"][0]["name"] = "two words";
+  EXPECT_THROW(read_hello(blank), BadInput);
 }
 
 // Whatever a child greets with is read or refused in one line; nothing else is thrown.
@@ -102,6 +140,29 @@ TEST(TensorFile, GroupsThatWereNeverFilledStayHoles) {
   const TensorSet read = read_tensor_file(file.path());
   EXPECT_EQ(read.at("w").filled_groups, set.at("w").filled_groups);
   EXPECT_EQ(read.at("w").as<std::uint8_t>()[5 << 20], 42);
+}
+
+// A byte written into weights of an expert without rows must show, and looking for it must not fill the
+// holes.
+TEST(TensorFile, AWriteIntoAHoleShows) {
+  TensorSet set = one_tensor(64, 1 << 20);
+  set.at("w").filled_groups.assign(64, 0);
+  set.at("w").filled_groups[5] = 1;
+  std::memset(set.at("w").data() + (5 << 20), 42, 1 << 20);
+  const TensorFile file = TensorFile::of(set);
+  const Tensor& shared = file.tensors().at("w");
+  EXPECT_FALSE(file.holes_were_filled(shared));
+  struct stat info {};
+  ASSERT_EQ(::stat(file.path().c_str(), &info), 0);
+  EXPECT_LT(info.st_blocks * 512, 4 << 20);
+  std::byte* const bytes = const_cast<std::byte*>(shared.data());
+  bytes[3 << 20] = std::byte{0};  // what a reader leaves: memory, but nothing in it
+  EXPECT_FALSE(file.holes_were_filled(shared));
+  for (const std::size_t at : {std::size_t(6) << 20, (std::size_t(64) << 20) - 1}) {
+    bytes[at] = std::byte{1};
+    EXPECT_TRUE(file.holes_were_filled(shared)) << at;
+    bytes[at] = std::byte{0};
+  }
 }
 
 // The guard between two tensors belongs to both: the nearer one is named.
