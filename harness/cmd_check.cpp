@@ -23,17 +23,18 @@ CaseRecord run_one(Suite& suite, const Case& c) {
 /// Reports the smallest case that fails the same way, or says that the failure does not repeat.
 void shrink_failure(Suite& suite, CaseRecord& record) {
   CaseRecord smallest = record;
+  const std::string kind = failure_kind(*record.verdict);
   const auto fails = [&](const Case& c) {
     CaseRecord r = run_one(suite, c);
-    const bool bad = is_bad(r);
-    if (bad) smallest = r;
-    return bad;
+    const bool same = is_bad(r) && failure_kind(*r.verdict) == kind;
+    if (same) smallest = r;
+    return same;
   };
   ShrinkBudget budget;
   budget.out_of_time = [&] { return suite.budget.over(); };
   const Shrunk shrunk = shrink_case(record.trial, fails, budget);
   if (shrunk.flaky) {
-    record.verdict->reason += "; a second run passed: flaky";
+    record.verdict->reason += "; a second run did not fail so: flaky";
     return;
   }
   if (shrunk.steps > 0) record = smallest;

@@ -1,6 +1,7 @@
 #include "harness/compare_output.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -152,7 +153,12 @@ void Judge::note_wrong(const WrongElement& e, const Due& due) {
   place.bound = due.allowed;
   place.ulp = e.ulp;
   out.worst = place;
+  out.worst_rank = r.rank;
+  out.worst_unwritten = e.poison && is_floating(pair.type) && std::isnan(e.got);
 }
+
+/// "[4, 9, 256]"
+std::string shape_text(const Tensor& t) { return fmt::format("[{}]", fmt::join(t.shape(), ", ")); }
 
 /// Elements a row: the innermost dimension; rows of a vector have one.
 std::int64_t columns_of(const Tensor& t) { return t.shape().size() < 2 ? 1 : t.shape().back(); }
@@ -162,11 +168,13 @@ std::string shape_error(const StagePair& pair) {
   if (pair.got->dtype() != pair.type)
     return fmt::format("'{}' is {} where {} is due", pair.stage, name(pair.got->dtype()), name(pair.type));
   if (columns_of(*pair.got) != pair.columns)
-    return fmt::format("'{}' has {} columns where {} are due", pair.stage, columns_of(*pair.got),
-                       pair.columns);
+    return fmt::format("'{}' is {}: it has {} columns where {} are due", pair.stage, shape_text(*pair.got),
+                       columns_of(*pair.got), pair.columns);
   const std::int64_t rows = pair.got->size() / std::max<std::int64_t>(pair.columns, 1);
   for (const JudgedRow& r : pair.rows)
-    if (r.row >= rows) return fmt::format("'{}' has {} rows; row {} is due", pair.stage, rows, r.row);
+    if (r.row >= rows)
+      return fmt::format("'{}' is {}: it has {} rows; row {} is due", pair.stage, shape_text(*pair.got), rows,
+                         r.row);
   return "";
 }
 

@@ -44,6 +44,8 @@ struct StageFindings {
   std::int64_t checked = 0, wrong = 0;
   std::int64_t outside_hard = 0;       // of the wrong ones
   std::optional<Place> worst;          // by share of the allowed distance, else by ulp
+  std::int64_t worst_rank = -1;        // its row among its expert's, -1 = no expert's
+  bool worst_unwritten = false;        // it holds what it held before the launch
   std::vector<BlockVerdict> blocks;    // expert, then column block
   std::vector<WrongElement> elements;  // the first million wrong ones
   std::string shape_error;  // the tensor is missing or has another type or shape; nothing was judged

@@ -14,10 +14,17 @@ namespace {
 
 using reference::TensorTruth;
 
-/// "expert 5 row 3 column 7: got 1.5, due 2 (64 ulp)".
-std::string place_text(const Place& p, bool to_the_bit) {
-  std::string text = p.expert >= 0 ? fmt::format("expert {} ", p.expert) : std::string();
-  text += fmt::format("row {} column {}: got {:.6g}, due {:.6g}", p.row, p.column, p.got, p.want);
+/// "expert 5, its row 3 (row 131 of c), column 7: got 1.5, due 2 (64 ulp)". The row of the tensor counts over
+/// all outer dimensions, an expert's row over its own.
+std::string place_text(const StageFindings& f, bool to_the_bit) {
+  const Place& p = *f.worst;
+  std::string text =
+      p.expert >= 0 && f.worst_rank >= 0
+          ? fmt::format("expert {}, its row {} (row {} of {}), ", p.expert, f.worst_rank, p.row, p.stage)
+          : fmt::format("row {} ", p.row);
+  text += fmt::format("column {}: ", p.column);
+  if (f.worst_unwritten) return text + fmt::format("never written, due {:.6g}", p.want);
+  text += fmt::format("got {:.6g}, due {:.6g}", p.got, p.want);
   if (!to_the_bit) return text + fmt::format(" (allowed distance {:.3g})", p.bound);
   return p.ulp == std::numeric_limits<std::int64_t>::max() ? text : text + fmt::format(" ({} ulp)", p.ulp);
 }
@@ -30,16 +37,37 @@ bool has_pair_rows(const TensorTruth& t, const QuantScheme& quant) {
   return t.tensor == "gemm1" || t.tensor == "gemm2" || t.tensor == "act_codes" || t.tensor == "c";
 }
 
-/// Codes and scales may well be all zero; sums may not.
-bool must_not_be_blind(const std::string& stage) {
+/// Codes and scales of a layer may well be all zero; sums and the codes that an op is about may not.
+bool must_not_be_blind(const std::string& stage, Op op) {
+  if (stage == "x_codes") return op == Op::quantize;
+  if (stage == "act_codes") return op == Op::act_quant;
   return stage == "gemm1" || stage == "gemm2" || stage == "c" || stage == "out";
 }
 
-// Part of a stage's elements that may be weak before it is mistrusted.
-constexpr double kMostWeak = 0.01;
+// Part of a stage's elements that may be weak before it is mistrusted; carried through a layer a bound is
+// seldom tight, and the other half of the elements is still a trial that a wrong layer fails.
+constexpr double kMostWeak = 0.01, kMostWeakCarried = 0.5;
+
+// What makes a wide bound needless.
+constexpr const char* kDeclare = "declare or infer the kernel's Semantics, or use --data exact";
+constexpr const char* kShowMore =
+    "show the stages (outputs=STAGES in the adapter), declare the kernel's semantics, or use --data exact "
+    "with "
+    "--load trace:FILE, a file without weights, and top_k 1, 2, 4 or 8";
 
 // Where every correct kernel gives the same bits, any Semantics tells them.
 const Semantics kAny;
+
+/// What the data of a pass could not show, whatever was judged; empty where they show all.
+std::string not_shown(const Problem& p) {
+  if (p.op == Op::topk || p.op == Op::align) return "";
+  const bool activates = p.op == Op::moe_layer || p.op == Op::act_quant;
+  if (p.data == DataMode::exact)
+    return activates ? "exact data cannot show the activation or a rounding"
+                     : "exact data cannot show a rounding";
+  const bool sums = p.op == Op::moe_layer || p.op == Op::grouped_gemm;
+  return p.data == DataMode::coded && sums ? "coded data cannot show a sum or a rounding" : "";
+}
 
 /// Numbers of a truth's bits: what is due where zeros may have either sign.
 std::vector<float> values_of(const Tensor& bits) {
@@ -63,20 +91,24 @@ Court::Court(const JudgeCase& j) : j_(j) {
 }
 
 const reference::TruthOptions& Court::enter(JudgedStage stage) {
-  if (j_.plan.semantics) return truth_;
-  one_answer_ = same_bits_for_all(j_.problem(), stage);
-  only_one_answer_ = only_one_answer_ && one_answer_;
-  truth_.semantics = one_answer_ ? &kAny : nullptr;
-  truth_.bits = one_answer_;
-  truth_.bounds = truth_.probable = !one_answer_;
+  if (!j_.plan.semantics) one_answer(same_bits_for_all(j_.problem(), j_.inputs, stage));
   return truth_;
 }
 
-void Court::carry_intervals() {
-  truth_.bits = one_answer_ = only_one_answer_ = false;
-  truth_.bounds = truth_.probable = true;
-  carried_ = true;
-  v_.judged_by = "interval carried through the layer";
+void Court::one_answer(bool one) {
+  one_answer_ = one;
+  only_one_answer_ = only_one_answer_ && one;
+  truth_.semantics = one ? &kAny : j_.plan.semantics ? &*j_.plan.semantics : nullptr;
+  truth_.bits = one;
+  truth_.bounds = truth_.probable = !one;
+}
+
+bool Court::enter_whole_layer() {
+  const bool one = !j_.plan.semantics && same_bits_for_whole_layer(j_.problem(), j_.inputs);
+  one_answer(one);
+  carried_ = !one;
+  if (!one) v_.judged_by = "interval carried through the layer";
+  return one;
 }
 
 void Court::judge_bits() {
@@ -134,7 +166,8 @@ void Court::add(const StagePair& pair, const StageFindings& f) {
   v_.wrong += f.wrong;
   v_.blocks.insert(v_.blocks.end(), f.blocks.begin(), f.blocks.end());
   if (!f.shape_error.empty()) return fail(f.shape_error);
-  if (f.checked > 0 && !f.could_fail && must_not_be_blind(pair.stage) && blind_.empty()) blind_ = pair.stage;
+  if (f.checked > 0 && !f.could_fail && must_not_be_blind(pair.stage, j_.problem().op) && blind_.empty())
+    blind_ = pair.stage;
   if (f.wrong == 0) return;
   if (v_.correctness != Correctness::failed) {
     v_.worst = f.worst;
@@ -144,7 +177,7 @@ void Court::add(const StagePair& pair, const StageFindings& f) {
 }
 
 std::string Court::wrong_text(const StagePair& pair, const StageFindings& f) const {
-  const std::string worst = "; worst " + place_text(*f.worst, pair.to_the_bit());
+  const std::string worst = "; worst " + place_text(f, pair.to_the_bit());
   if (one_answer_)
     return fmt::format("{} of {} elements of {} are wrong, where every correct kernel gives one answer{}",
                        f.wrong, f.checked, pair.stage, worst);
@@ -161,15 +194,20 @@ void Court::note_weak(const TensorTruth& truth) {
   if (truth.weak.empty() || !weak_.empty()) return;
   const double share =
       double(std::count(truth.weak.begin(), truth.weak.end(), 1)) / double(truth.weak.size());
-  if (share > kMostWeak)
-    weak_ = fmt::format(
-        "the bound of {} is too wide to judge {:.0f} % of its elements: declare or infer the kernel's "
-        "Semantics, "
-        "or use data=exact",
-        truth.tensor, std::ceil(100 * share));
+  if (share <= kMostWeak) return;
+  weak_share_ = share;
+  weak_ = fmt::format("the bound of {} is too wide to judge {:.0f} % of its elements: {}", truth.tensor,
+                      std::ceil(100 * share), carried_ ? kShowMore : kDeclare);
+}
+
+void Court::mistrust(const std::string& reason) {
+  v_.correctness = Correctness::mistrusted;
+  v_.reason = reason;
 }
 
 void Court::add(const std::vector<reference::TopkRow>& rows) {
+  only_one_answer_ = false;  // scores may tie
+  if (j_.problem().op == Op::topk) v_.judged_by = "interval";
   const std::int64_t slots = j_.problem().shape.top_k;
   for (const reference::TopkRow& row : rows) {
     v_.checked += 2 * slots;  // ids and weights
@@ -189,16 +227,15 @@ void Court::add(const std::vector<reference::TopkRow>& rows) {
 Verdict Court::verdict() {
   const double all = double(v_.checked + unjudged_);
   v_.coverage = all > 0 ? double(v_.checked) / all : 1;
-  if (v_.correctness == Correctness::passed && !blind_.empty() && !zeros_expected_) {
-    v_.correctness = Correctness::mistrusted;
-    v_.reason = fmt::format("an all-zero {} would have passed: the trial proves nothing", blind_);
-  }
-  if (v_.correctness == Correctness::passed && !weak_.empty() && !zeros_expected_) {
-    // Carried through a layer a bound is seldom tight: zeros would have failed, and the reason tells the
-    // rest.
-    if (!carried_) v_.correctness = Correctness::mistrusted;
+  const bool passed = v_.correctness == Correctness::passed && !zeros_expected_;
+  if (passed && !blind_.empty())
+    mistrust(fmt::format("an all-zero {} would have passed: the trial proves nothing", blind_));
+  else if (passed && weak_share_ > (carried_ ? kMostWeakCarried : kMostWeak))
+    mistrust(weak_);
+  else if (passed && !weak_.empty())
     v_.reason = weak_;
-  }
+  if (v_.correctness == Correctness::passed && v_.reason.empty() && v_.checked > 0)
+    v_.reason = not_shown(j_.problem());
   if (only_one_answer_ && v_.checked > 0) v_.judged_by = "bits";
   return v_;
 }

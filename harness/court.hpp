@@ -36,8 +36,9 @@ class Court {
   /// How the stage that comes next is judged: a kernel that declares nothing to the bit where the data leave
   /// one answer, else by intervals.
   const reference::TruthOptions& enter(JudgedStage stage);
-  /// From here on intervals that were carried through the layer.
-  void carry_intervals();
+  /// A whole layer by its `out` alone: to the bit where the data leave one answer (true), else by intervals
+  /// that were carried through the layer (false). For a kernel that declares nothing.
+  bool enter_whole_layer();
 
   /// Expert and rank of each pair row; `count` pairs in all.
   void set_pairs(const std::vector<JudgedRow>& local, std::int64_t count);
@@ -55,7 +56,9 @@ class Court {
  private:
   void add(const reference::TensorTruth& truth);
   void add(const StagePair& pair, const StageFindings& findings);
+  void one_answer(bool one);
   void note_weak(const reference::TensorTruth& truth);
+  void mistrust(const std::string& reason);
   std::string wrong_text(const StagePair& pair, const StageFindings& findings) const;
 
   const JudgeCase& j_;
@@ -68,6 +71,7 @@ class Court {
   bool carried_ = false;          // intervals come through the whole layer
   std::string blind_;             // the first main stage that zeros would have passed
   std::string weak_;              // why the first stage with too wide a bound proves nothing
+  double weak_share_ = 0;         // part of its elements
   Verdict v_;
 };
 

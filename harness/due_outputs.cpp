@@ -1,6 +1,7 @@
 #include "harness/due_outputs.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "fixtures/problem/group_rows.hpp"
 
@@ -85,7 +86,8 @@ std::string first_misfit(const std::vector<DueTensor>& due, const TensorSet& out
     if (got->dtype() != d.type)
       return fmt::format("'{}' is {} where {} is due", d.name, name(got->dtype()), name(d.type));
     if (got->size() != d.size())
-      return fmt::format("'{}' has {} elements where {} are due", d.name, got->size(), d.size());
+      return fmt::format("'{}' is [{}] where [{}] is due", d.name, fmt::join(got->shape(), ", "),
+                         fmt::join(d.shape, ", "));
   }
   return "";
 }

@@ -3,11 +3,16 @@
 // nothing is judged there like one that does.
 #pragma once
 #include "fixtures/problem/problem.hpp"
+#include "fixtures/problem/tensor.hpp"
 
 namespace moe::harness {
 
 enum class JudgedStage { quantize, gemm1, act_quant, gemm2, combine };  // gemm1: op=grouped_gemm's c as well
 
-bool same_bits_for_all(const Problem& problem, JudgedStage stage);
+/// `inputs` are the case's: routing weights are read where they are given (a trace).
+bool same_bits_for_all(const Problem& problem, const TensorSet& inputs, JudgedStage stage);
+
+/// `out` of a whole layer, whatever lies before it.
+bool same_bits_for_whole_layer(const Problem& problem, const TensorSet& inputs);
 
 }  // namespace moe::harness

@@ -1,5 +1,7 @@
 #include "harness/shrink.hpp"
 
+#include <cctype>
+
 #include "fixtures/problem/errors.hpp"
 
 namespace moe::harness {
@@ -82,6 +84,25 @@ std::vector<Case> simpler_cases(const Case& c) {
   add_sizes(moves);
   add_kinds(moves);
   return moves.take();
+}
+
+std::string failure_kind(const Verdict& verdict) {
+  std::string kind = std::string(name(verdict.correctness)) + ":", word;
+  if (verdict.correctness == Correctness::timed_out) return kind;
+  std::string reason = verdict.reason;
+  constexpr std::string_view wrong = "are wrong";
+  if (const auto end = reason.find(wrong); end != std::string::npos) reason.resize(end + wrong.size());
+  for (const char* rest : {";", " (semantics inferred", " (no semantics inferred"})
+    reason = reason.substr(0, reason.find(rest));
+  for (const char letter : reason + " ") {
+    if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '_') {
+      word += letter;
+      continue;
+    }
+    if (!word.empty() && !std::isdigit(static_cast<unsigned char>(word.front()))) kind += " " + word;
+    word.clear();
+  }
+  return kind;
 }
 
 Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,

@@ -4,9 +4,11 @@
 #pragma once
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "fixtures/problem/case.hpp"
+#include "fixtures/problem/verdict.hpp"
 
 namespace moe::harness {
 
@@ -23,6 +25,10 @@ struct Shrunk {
   int runs = 0, steps = 0;
   bool flaky = false;  // the failure did not repeat
 };
+
+/// In which way a verdict is bad: its word, and its reason without sizes, places and what was said behind it
+/// ("failed: of elements of gemm1 are wrong"). Cases that fail in the same way have the same.
+std::string failure_kind(const Verdict& verdict);
 
 /// `fails` runs a case; it is asked once for `failing` itself.
 Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,

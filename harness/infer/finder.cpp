@@ -73,7 +73,7 @@ Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& 
   // Scores of its own router may be others in the last bit, and nothing shows them: bits cannot fail it.
   plan.semantics.reset();
   Verdict v = judge(c, inputs, outputs, plan);
-  if (v.correctness != Correctness::passed) return v;
+  if (!good(v)) return v;
   v.correctness = Correctness::mistrusted;
   return with_note(std::move(v),
                    fmt::format("{}; inside the bounds, but not to the bit: {}", note, first.reason));

@@ -51,7 +51,9 @@ def readme_example(t):
 def main():
     t = Tests()
     assert_moe(numpy_kernels.masked, **SMALL, quant="block128")
-    assert_moe(numpy_kernels.layer, **SMALL, load="zipf:1.2")
+    assert_moe(numpy_kernels.layer_stages, **SMALL, load="zipf:1.2")
+    text = raised(AssertionError, lambda: assert_moe(numpy_kernels.layer, **SMALL))
+    t.hold("mistrusted" in text and "show the stages" in text, "a layer that shows only out is no pass on real data", text)
     assert_moe(plain, declare={"op": "grouped_gemm", "contract": "masked", "quant": "block128"}, **SMALL)
     text = raised(AssertionError, lambda: assert_moe(numpy_kernels.missing_tail, **SMALL))
     t.hold("2 of 2 cases" in text and "of c are wrong" in text, "a wrong kernel fails the test", text)

@@ -173,6 +173,17 @@ def unweighted(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
     return stages(hidden, topk_ids, np.ones_like(topk_weights), w13, w13_scale, w2, w2_scale)["out"]
 
 
+@kernel(op="moe_layer", quant="block128")
+def half_larger(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    return np.float32(1.5) * stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale)["out"]
+
+
+@kernel(op="moe_layer", quant="block128")
+def dropped_slot(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    kept = np.where(np.arange(topk_ids.shape[1]) < topk_ids.shape[1] - 1, topk_weights, np.float32(0))
+    return stages(hidden, topk_ids, kept, w13, w13_scale, w2, w2_scale)["out"]
+
+
 def wrong(function):
     """A masked grouped GEMM with a fault, under the name of its function."""
     return kernel(op="grouped_gemm", contract="masked", quant="block128")(function)

@@ -176,9 +176,9 @@ TEST(CompareOutput, MissingOrMisshapenTensorsAreNamed) {
       shallow("gemm1", DType::bf16, {kRows - 1, kColumns});
   const Tensor floats("gemm1", DType::f32, {kRows, kColumns});
   t.pair.got = &narrow;
-  EXPECT_EQ(compare_stage(t.pair).shape_error, "'gemm1' has 383 columns where 384 are due");
+  EXPECT_EQ(compare_stage(t.pair).shape_error, "'gemm1' is [24, 383]: it has 383 columns where 384 are due");
   t.pair.got = &shallow;
-  EXPECT_EQ(compare_stage(t.pair).shape_error, "'gemm1' has 23 rows; row 23 is due");
+  EXPECT_EQ(compare_stage(t.pair).shape_error, "'gemm1' is [23, 384]: it has 23 rows; row 23 is due");
   t.pair.got = &floats;
   EXPECT_EQ(compare_stage(t.pair).shape_error, "'gemm1' is f32 where bf16 is due");
 }

@@ -71,6 +71,27 @@ TEST(Trials, ShrinkingFindsTheTrigger) {
   EXPECT_EQ(s.smallest.problem.routing.load, LoadSpec{});
 }
 
+// Catches: a race that shrinks to a wrong number, one stage's fault to another's, one exception to another;
+// and sizes or places taken for another way to fail, with which nothing would shrink.
+TEST(Trials, FailuresOfAKindAreTold) {
+  const auto kind = [](Correctness word, const char* reason) {
+    Verdict v;
+    v.correctness = word;
+    v.reason = reason;
+    return failure_kind(v);
+  };
+  const Correctness failed = Correctness::failed, crashed = Correctness::crashed;
+  const std::string gemm1 = kind(failed, "3 of 512 elements of gemm1 are wrong; worst row 7 column 9");
+  EXPECT_EQ(gemm1, kind(failed, "1 of 8 elements of gemm1 are wrong: outside the probable bound"));
+  EXPECT_NE(gemm1, kind(failed, "3 of 512 elements of gemm2 are wrong; worst row 7 column 9"));
+  EXPECT_NE(gemm1, kind(crashed, "ended by signal 11 (Segmentation fault)"));
+  EXPECT_NE(gemm1, kind(failed, "two runs gave different bytes"));
+  EXPECT_EQ(kind(failed, "'c' is [4, 9, 255]: it has 255 columns where 256 are due"),
+            kind(failed, "'c' is [1, 2, 127]: it has 127 columns where 128 are due"));
+  EXPECT_NE(kind(crashed, "the kernel raised ValueError: no tile for M 9"),
+            kind(crashed, "the kernel raised IndexError: index 9 of 8"));
+}
+
 TEST(Trials, AFailureThatDoesNotRepeatIsFlaky) {
   const Shrunk s = shrink_case(Case{}, [](const Case&) { return false; }, {});
   EXPECT_TRUE(s.flaky);

@@ -2,8 +2,10 @@
 // probable bound, and mistrusted where that is too wide.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <fstream>
 
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/generate.hpp"
@@ -27,7 +29,7 @@ struct Trial {
   Case c;
   TensorSet inputs, outputs;
 
-  Trial(Op op, QuantKind kind, DataMode data, std::int64_t k = 512) {
+  Trial(Op op, QuantKind kind, DataMode data, std::int64_t k = 512, const std::string& load = "uniform") {
     Problem& p = c.problem;
     p.op = op;
     p.contract = Contract::offsets;
@@ -35,6 +37,7 @@ struct Trial {
     if (op == Op::grouped_gemm) p.shape.top_k = 1;
     p.quant.kind = kind;
     p.data = data;
+    p.routing.load = parse_load(load);
     const Routing routing = routing_of(p);
     c.choice = resolve_tiles(c.choice, routing.load(0, 4));
     inputs = make_inputs(p, c.choice, routing, 1);
@@ -153,19 +156,142 @@ TEST(Undeclared, ATooWideBoundIsMistrusted) {
   EXPECT_NE(v.reason.find("too wide"), std::string::npos) << v.reason;
 }
 
-// Catches: a kernel that shows only `out` judged by nothing. Its interval is wide, every code being open
-// within its bound, but a row of zeros leaves it.
-TEST(Undeclared, TheLayersOutputAloneIsJudged) {
-  Trial trial(Op::moe_layer, QuantKind::block128, DataMode::normal);
-  trial.run("deepgemm");
+void show_only_out(Trial& trial) {
   TensorSet only;
   only.add(std::move(trial.outputs.at("out")));
   trial.outputs = std::move(only);
+}
+
+/// A Trial copied shares its tensors: this one's `out` is its own.
+Trial with_own_out(const Trial& trial) {
+  Trial own = trial;
+  const Tensor& shared = trial.outputs.at("out");
+  Tensor out("out", shared.dtype(), shared.shape());
+  std::memcpy(out.data(), shared.data(), shared.bytes());
+  own.outputs = TensorSet();
+  own.outputs.add(std::move(out));
+  return own;
+}
+
+/// Every element of `out` times 1.5.
+void make_half_larger(Trial& trial) {
+  for (std::uint16_t& code : trial.outputs.at("out").as<std::uint16_t>())
+    code = encode_bf16(1.5f * decode_bf16(code));
+}
+
+/// `out` without the last slot of each token.
+void drop_last_slot(Trial& trial) {
+  const std::size_t slots = std::size_t(trial.c.problem.shape.top_k);
+  const auto weights = trial.inputs.at("topk_weights").as<float>();
+  const std::vector<float> given(weights.begin(), weights.end());
+  for (std::size_t pair = slots - 1; pair < weights.size(); pair += slots) weights[pair] = 0;
+  trial.run("deepgemm");
+  show_only_out(trial);
+  std::copy(given.begin(), given.end(), weights.begin());
+}
+
+/// A routing of 24 tokens without weights.
+std::string two_slot_trace() {
+  const std::string path = testing::TempDir() + "undeclared_trace.csv";
+  std::ofstream file(path);
+  file << "token,slot,expert\n";
+  for (int t = 0; t < 24; ++t)
+    file << t << ",0," << t % 4 << "\n" << t << ",1," << (t + 1 + t / 4 % 3) % 4 << "\n";
+  return "trace:" + path;
+}
+
+// Catches: a kernel that shows only `out` passed by an interval in which most wrong layers lie as well: every
+// code before it is open within its bound. A row of zeros leaves it, what stays inside proves nothing.
+TEST(Undeclared, TheLayersOutputAloneIsMistrusted) {
+  Trial trial(Op::moe_layer, QuantKind::block128, DataMode::normal, 512, two_slot_trace());
+  trial.run("deepgemm");
+  show_only_out(trial);
   const Verdict v = trial.verdict();
-  EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
-  EXPECT_NE(v.reason.find("too wide"), std::string::npos);
+  EXPECT_EQ(v.correctness, Correctness::mistrusted) << v.reason;
+  EXPECT_NE(v.reason.find("show the stages (outputs=STAGES"), std::string::npos) << v.reason;
+  for (const auto fault : {make_half_larger, drop_last_slot}) {
+    Trial wrong = with_own_out(trial);
+    fault(wrong);
+    EXPECT_NE(wrong.verdict().correctness, Correctness::passed);
+  }
   std::memset(trial.outputs.at("out").data(), 0, 512 * 2);
   EXPECT_EQ(trial.verdict().correctness, Correctness::failed);
+}
+
+// Catches: the remedy that the reason names not working: where each stage has one answer, so has `out`.
+TEST(Undeclared, ExactDataAndATraceJudgeTheLayersOutputToTheBit) {
+  const std::string load = two_slot_trace();
+  for (const QuantKind kind : kKinds) {
+    Trial trial(Op::moe_layer, kind, DataMode::exact, 512, load);
+    for (const char* preset : kPresets) {
+      trial.run(preset);
+      show_only_out(trial);
+      const Verdict v = trial.verdict();
+      EXPECT_EQ(v.correctness, Correctness::passed) << name(kind) << " " << preset << ": " << v.reason;
+      EXPECT_EQ(v.judged_by, "bits");
+      EXPECT_NE(v.reason.find("cannot show the activation or a rounding"), std::string::npos) << v.reason;
+    }
+    for (const auto fault : {make_half_larger, drop_last_slot}) {
+      Trial wrong = with_own_out(trial);
+      fault(wrong);
+      EXPECT_EQ(wrong.verdict().correctness, Correctness::failed) << name(kind);
+    }
+    std::size_t at = 0;
+    while ((trial.bf16("out", at) & 0x7FFFu) == 0) ++at;
+    trial.bf16("out", at) ^= 1;
+    EXPECT_EQ(trial.verdict().wrong, 1) << name(kind);
+  }
+}
+
+// Catches: routing weights that are no power of two taken for exact, which would fail right kernels.
+TEST(Undeclared, OtherRoutingWeightsLeaveNoOneAnswer) {
+  Trial trial(Op::moe_layer, QuantKind::block128, DataMode::exact, 512, two_slot_trace());
+  EXPECT_TRUE(same_bits_for_whole_layer(trial.c.problem, trial.inputs));
+  trial.inputs.at("topk_weights").as<float>()[5] = 0.3f;
+  EXPECT_FALSE(same_bits_for_whole_layer(trial.c.problem, trial.inputs));
+  const Trial routed(Op::moe_layer, QuantKind::block128, DataMode::exact);  // by a router's softmax
+  EXPECT_FALSE(same_bits_for_whole_layer(routed.c.problem, routed.inputs));
+}
+
+// Catches: a router that is judged up to ties and reported as judged to the bit.
+TEST(Undeclared, ARouterIsNotJudgedToTheBit) {
+  Trial trial(Op::topk, QuantKind::block128, DataMode::normal);
+  const TensorSet right = reference::routed(trial.c.problem, trial.inputs);
+  for (const char* tensor : {"topk_ids", "topk_weights"}) trial.outputs.add(right.at(tensor));
+  const Verdict v = trial.verdict();
+  EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
+  EXPECT_EQ(v.judged_by, "interval");
+}
+
+// Catches: a quantiser that may answer zeros: a floor that makes every due code zero proves nothing.
+TEST(Undeclared, AQuantiserOfZerosIsMistrusted) {
+  Trial trial(Op::quantize, QuantKind::block128, DataMode::normal);
+  Semantics floor = semantics_preset("moeproof", trial.c.problem.quant);
+  floor.amax_floor = 1e30f;
+  const reference::TruthOptions bits{&floor, true, false, 2};
+  const TensorSet none;
+  reference::StageTruth truth = reference::quantize_truth(
+      trial.c.problem, reference::StageTensors{trial.inputs, none}, reference::all_rows(24), bits);
+  for (reference::TensorTruth& t : truth.tensors) trial.outputs.add(std::move(t.bits));
+  JudgePlan plan;
+  plan.semantics = floor;
+  const Verdict v = judge(trial.c, trial.inputs, trial.outputs, plan);
+  EXPECT_EQ(v.correctness, Correctness::mistrusted) << v.reason;
+  EXPECT_NE(v.reason.find("all-zero x_codes"), std::string::npos) << v.reason;
+}
+
+// Catches: a place that nobody finds: a row counted over all experts, and a NaN where nothing was written.
+TEST(Undeclared, AWrongElementIsLocated) {
+  Trial trial(Op::grouped_gemm, QuantKind::block128, DataMode::exact);
+  trial.run("moeproof");
+  const std::size_t second = std::size_t(trial.inputs.at("offsets").as<std::int32_t>()[1]);
+  const std::size_t columns = std::size_t(trial.outputs.at("c").shape().back());
+  trial.bf16("c", (second + 1) * columns + 7) = 0xFFFF;
+  const Verdict v = trial.verdict();
+  EXPECT_NE(v.reason.find("expert 1, its row 1 (row " + std::to_string(second + 1) +
+                          " of c), column 7: never written, due "),
+            std::string::npos)
+      << v.reason;
 }
 
 }  // namespace
