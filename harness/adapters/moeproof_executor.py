@@ -7,12 +7,12 @@ serve(); assert_moe() does the same from a test. The lines behind it: README.md 
     @kernel(op="grouped_gemm", contract="masked", quant="block128")
     def my_gemm(a, a_scale, w, w_scale, masked_m, out): ...
 
-    serve()
+    if __name__ == "__main__":
+        serve()
 
 A kernel is called with the tensors whose names its parameters bear (tables in moeproof's fixtures/README.md; short names in
 ALIASES below) and with `problem`, a dict of the case's sizes and words. It writes outputs that it has parameters for in
 place, or returns them: one tensor, a tuple in the order of `outputs`, or a dict by name."""
-import importlib
 import importlib.util
 import inspect
 import json
@@ -40,6 +40,9 @@ NUMPY_TYPES = {"F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1", "U8": "u1", "B
                "I16": "<i2", "F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
 TORCH_TYPES = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U8": "uint8", "BF16": "bfloat16", "F16": "float16",
                "F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
+GUARD_BYTES, CHUNK = 1024, 1 << 28
+WARM_UP, FEWEST_RUNS, MOST_SETS = 3, 8, 32  # as moeproof times its own kernels (fixtures/measured/README.md)
+_kernels = []
 
 
 class Refused(Exception):
@@ -108,8 +111,7 @@ def own_file(arrays, types):
         header[name] = {"dtype": types[name], "shape": arrays[name].shape, "data_offsets": [at, at + arrays[name].nbytes]}
         at += arrays[name].nbytes
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file = open(os.memfd_create("outputs"), "wb")
+    file, text = open(os.memfd_create("outputs"), "wb"), text + b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little") + text + b"".join(arrays[name].tobytes() for name in order))
     file.flush()
     return file
@@ -122,12 +124,10 @@ class Kernel:
     def __init__(self, function, op, contract=None, quant=(), outputs=None, on="numpy", scale_layout="row", name=None,
                  activations=("silu_mul",), routers=(), ep=False, weight_on_input=False, ue8m0=False, deterministic=True,
                  graph=None, semantics=None):
-        if op not in OUTPUTS:
-            raise ValueError(f"op '{op}' is none of {', '.join(OUTPUTS)}")
-        if on not in ("numpy", "torch", "cuda"):
-            raise ValueError(f"on='{on}' is none of numpy, torch (tensors on the CPU), cuda")
-        if scale_layout not in ("row", "mn_major"):
-            raise ValueError(f"scale_layout='{scale_layout}' is neither row nor mn_major")
+        for what, word, known in (("op", op, OUTPUTS), ("on", on, ("numpy", "torch", "cuda")),
+                                  ("scale_layout", scale_layout, ("row", "mn_major"))):
+            if word not in known:
+                raise ValueError(f"{what}='{word}' is none of {', '.join(known)}")
         self.function, self.op, self.on, self.scale_layout = function, op, on, scale_layout
         self.name = name or function.__name__
         self.contracts, self.quants, self.outputs, self.activations, self.routers = (
@@ -163,9 +163,6 @@ class Kernel:
                  f"{me} routes by {', '.join(self.routers)}, not by {p['router']['kind']}")):
             if wrong:
                 raise Refused(reason)
-
-
-_kernels = []
 
 
 def kernel(**declared):
@@ -269,25 +266,34 @@ class Call:
         return None  # a CPU says nothing about a card
 
 
-def hello(kernels):
+def hello(kernels, refusal):
     answer = {"protocol": 1, "name": pathlib.Path(sys.argv[0]).name, "kernels": [k.hello() for k in kernels],
               "graph": all(k.graph for k in kernels)}
     if any(k.on != "numpy" for k in kernels):
         torch = importlib.util.find_spec("torch")
         answer.update(torch_call().device(kernels) if torch else {"refusal": "torch is not installed here"})
-    return answer
+    return {**answer, **({"refusal": refusal} if refusal else {})}
 
 
-def serve(kernels=None):
-    """Answers moeproof's lines until it goes away. Serves all declared kernels, or those given."""
-    answers = os.fdopen(os.dup(1), "w")
+def words_of(error):
+    """What it says, whatever that is: its text may not be printable, or raise itself."""
+    try:
+        return str(error).encode("utf-8", "replace").decode()
+    except Exception as another:
+        return f"(its text raises {type(another).__name__})"
+
+
+def serve(kernels=None, refusal=None):
+    """Answers moeproof's lines until it goes away. Serves all declared kernels, or those given; with `refusal`, why none runs here."""
+    lines, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a kernel prints is no answer: it goes to standard error
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # and what it reads is no request
     kernels, call = {k.name: k for k in kernels or _kernels}, None
-    for line in sys.stdin:
+    for line in lines:
         q, answer = json.loads(line), {}
         try:
             if q["do"] == "hello":
-                answer = hello(kernels.values())
+                answer = hello(kernels.values(), refusal)
             elif q["do"] == "open":
                 chosen, call = kernels[q["kernel"]], None  # the last case's memory goes first
                 chosen.check(q["problem"])
@@ -299,21 +305,16 @@ def serve(kernels=None):
             elif q["do"] == "time":
                 answer = {"measurement": call.time(q)}
         except Refused as reason:
-            answer = {"refusal": str(reason)}
+            answer = {"refusal": words_of(reason)}
         except Exception as error:  # whatever a kernel raises is its verdict
             traceback.print_exc()
-            answer = {"error": "kernel", "message": f"{type(error).__name__}: {error}"}
+            answer = {"error": "kernel", "message": f"{type(error).__name__}: {words_of(error)}"}
         sys.stderr.flush()
         print(json.dumps(answer), file=answers, flush=True)
 
 
-GUARD_BYTES, CHUNK = 1024, 1 << 28
-WARM_UP, FEWEST_RUNS, MOST_SETS = 3, 8, 32  # as moeproof times its own kernels (fixtures/measured/README.md)
-
-
 def torch_call():
-    import torch
-    TorchCall.torch = torch
+    TorchCall.torch = importlib.import_module("torch")
     return TorchCall
 
 
@@ -340,12 +341,12 @@ class TorchCall(Call):
         return inner.view(getattr(torch, TORCH_TYPES[stored])).view(array.shape), buffer
 
     @staticmethod
-    def parts(array, filled=None):
-        """Bytes of the groups that hold something, in pieces: (where they begin, their bytes)."""
+    def parts(array, filled=None, wanted="1"):
+        """Bytes of the groups that hold something ("0": nothing), in pieces: (where they begin, their bytes)."""
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         size = flat.size // len(filled or "1")
         for group, bit in enumerate(filled or "1"):
-            for begin in range(group * size, (group + 1) * size, CHUNK) if bit == "1" else ():
+            for begin in range(group * size, (group + 1) * size, CHUNK) if bit == wanted else ():
                 yield begin, flat[begin:min(begin + CHUNK, (group + 1) * size)]
 
     def bind(self, path):
@@ -367,10 +368,11 @@ class TorchCall(Call):
                 if bool((part != 0xFF).any()):
                     return [f"the kernel wrote out of bounds: {int((part != 0xFF).sum())} bytes {where} '{name}'"]
         for name, array in self.host.items():
-            inner = self.buffers[name][GUARD_BYTES:-GUARD_BYTES]
-            for begin, part in self.parts(array, self.filled.get(name)):
-                if not self.torch.equal(inner[begin:begin + part.nbytes], self.torch.from_numpy(part).to(inner.device)):
-                    return [f"the kernel changed its input '{name}'"]
+            inner, filled, torch = self.buffers[name][GUARD_BYTES:-GUARD_BYTES], self.filled.get(name), self.torch
+            if (any(bool(inner[begin:begin + part.nbytes].any()) for begin, part in self.parts(array, filled, "0")) or
+                    any(not torch.equal(inner[begin:begin + part.nbytes], torch.from_numpy(part).to(inner.device))
+                        for begin, part in self.parts(array, filled))):
+                return [f"the kernel changed its input '{name}'"]
         return []
 
     def capture(self, calls):
@@ -463,8 +465,8 @@ def assert_moe(function, declare=None, moeproof=None, **options):
         command = [program, "check", "--executor", "process:" + _command(function, declare), "--quiet", "--json", report]
         for name, value in options.items():
             if value is not None:
-                words = value if isinstance(value, (list, tuple)) else [value]
-                command += ["--" + name.replace("_", "-"), ",".join(str(word) for word in words)]
+                words = map(str, value if isinstance(value, (list, tuple)) else [value])
+                command += ["--" + name.replace("_", "-"), ",".join(words)]
         done = subprocess.run(command, capture_output=True, text=True)
         cases = json.loads(pathlib.Path(report).read_text())["cases"] if os.path.exists(report) else []
     fine = {"passed", options.get("allow")} | ({"refused"} if "trials" in options else set())  # random cases may be refused

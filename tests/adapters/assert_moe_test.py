@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """assert_moe as a test function would call it, and the ten lines of the README as a reader would paste them. Would catch a
 helper that lets a wrong kernel pass, a failure without its replay line, and a README that is not true."""
+import os
 import pathlib
 import re
 import shlex
@@ -31,16 +32,21 @@ def raised(kind, call):
 def readme_example(t):
     """The block is run as the file it names, with the command below it."""
     text = (SOURCE / "README.md").read_text()
-    block = re.search(r"<!-- example: tests/adapters -->\n```python\n(.*?)```\n+```\n\$ (.*?)\n(.*?)```", text, re.S)
+    block = re.search(r"<!-- example: tests/adapters -->\n```python\n(.*?)```\n+```\n\$ (cp .*?)\n\$ (.*?)\n(.*?)```\n"
+                      r".*?```python\n(.*?)```", text, re.S)
     t.hold(block, "the README has its example")
     with tempfile.TemporaryDirectory() as folder:
-        code, command, shown = block.groups()
+        code, copy, command, shown, test = block.groups()
         (pathlib.Path(folder) / "my_gemm.py").write_text(code)
-        (pathlib.Path(folder) / "moeproof_executor.py").symlink_to(SOURCE / "harness/adapters/moeproof_executor.py")
+        subprocess.run(copy.replace("harness/", shlex.quote(str(SOURCE)) + "/harness/"), shell=True, cwd=folder, check=True)
         command = command.replace("build/moeproof", shlex.quote(PROGRAM)).replace("python3", shlex.quote(sys.executable))
         done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder)
         t.hold(done.returncode == 0, "the README's example passes", done)
         t.hold(done.stdout.split("\n")[1:] == shown.split("\n")[1:], "the README shows what it prints", done.stdout)
+        (pathlib.Path(folder) / "test_my_gemm.py").write_text(test + "\ntest_my_gemm()\nprint('it passes')\n")
+        in_test = subprocess.run([sys.executable, "test_my_gemm.py"], capture_output=True, text=True, cwd=folder,
+                                 env={**os.environ, "MOEPROOF": PROGRAM})
+        t.hold(in_test.returncode == 0 and in_test.stdout == "it passes\n", "the README's test passes", in_test)
         broken = code.replace("w_scale[e][:, k]", "w_scale[e].T[:, k]")
         t.hold(broken != code, "the example has a scale to turn")
         (pathlib.Path(folder) / "my_gemm.py").write_text(broken)

@@ -6,8 +6,10 @@ import ast
 import copy
 import importlib.util
 import json
+import os
 import pathlib
 import sys
+from unittest import mock
 
 from support import SIZES, Outcome, Tests
 
@@ -69,6 +71,20 @@ def check_refusals(tests):
         tests.hold(refused or outcome.status == 0, f"{adapter} neither runs nor refuses with its reason", outcome)
 
 
+def check_obstacle(tests):
+    """Triton's adapters say what they lack instead of failing at the first launch. torch is played by a stand-in."""
+    spec = importlib.util.spec_from_file_location("triton_interpreter", EXAMPLES / "triton_interpreter.py")
+    for card, variable, runs in ((False, None, False), (False, "1", True), (True, None, True)):
+        torch = mock.MagicMock()
+        torch.cuda.is_available.return_value = card
+        stand_ins = {"numpy": mock.MagicMock(), "torch": torch, "triton": mock.MagicMock(), "triton.runtime": mock.MagicMock()}
+        with mock.patch.dict(sys.modules, stand_ins), mock.patch.dict(os.environ, {"TRITON_INTERPRET": variable or ""}):
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            reason = module.obstacle()
+        tests.hold((reason is None) == runs and (runs or "TRITON_INTERPRET=1" in reason), f"card {card}, variable {variable}", reason)
+
+
 def main():
     sys.dont_write_bytecode = True
     tests = Tests()
@@ -77,6 +93,7 @@ def main():
     check_signatures(tests)
     check_faults(tests)
     check_refusals(tests)
+    check_obstacle(tests)
     tests.finish()
 
 

@@ -3,6 +3,7 @@ the fault its name says. numpy_test.py knows what each should be told."""
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import time
 
@@ -224,6 +225,28 @@ def hangs(a):
 @wrong
 def raises(a):
     raise ValueError("no tile for this shape")
+
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+@wrong
+def raises_unprintable(a, out):
+    raise Unprintable()
+
+
+@wrong
+def raises_surrogate(a, out):
+    raise ValueError("tile \udc80 of this shape")
+
+
+@wrong
+def reads_stdin(a, a_scale, w, w_scale, masked_m, out):
+    """What it starts reads standard input to its end, as ssh, ffmpeg or cat would."""
+    subprocess.run(["cat"], check=True)
+    masked(a, a_scale, w, w_scale, masked_m, out)
 
 
 @wrong

@@ -2,7 +2,8 @@
 
 Contract: op moe_layer behind the router; shows `out` only, which is judged by the bound carried through the layer. SGLang picks
 tile and operand order itself (Swap-AB for FP8 tiles of fewer than 64 tokens on sm_90 from 0.5.9 on), so the case's are not used.
-Without SGLang every case is refused, with the reason. The calls fit the releases in signatures.json (tests/adapters/examples.py).
+Without torch or a card every case is skipped, without SGLang refused, with the reason. The calls fit the releases in signatures.json
+(tests/adapters/examples.py).
 
     moeproof check --executor "process:python3 harness/adapters/examples/sglang_fused_experts.py" --model deepseek-v3 --tp 8
 """

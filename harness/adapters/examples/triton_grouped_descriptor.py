@@ -4,7 +4,7 @@ Contract: grouped_gemm `masked` ([experts, max_m, K] and a row count for each ex
 of 128 rows, group_of_row says whose a row is). Scales of 128 x 128 blocks, a tensor, or a token and channel. Declares no Semantics.
 Rows that no group owns are never written: descriptors store whole boxes, so the store keeps to pointers with a mask.
 
-On a card, or with TRITON_INTERPRET=1 on a CPU:
+On a card, or with TRITON_INTERPRET=1 on a CPU (with neither, every case is skipped):
     moeproof check --executor "process:python3 harness/adapters/examples/triton_grouped_descriptor.py" --op grouped_gemm \\
         --contract masked --model qwen3-30b --tokens 9
 """
@@ -18,10 +18,9 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from moeproof_executor import Refused, kernel, serve  # noqa: E402
+import triton_interpreter  # noqa: E402
 
 ON = "cuda" if torch.cuda.is_available() else "torch"
-if ON == "torch":
-    import triton_interpreter  # noqa: E402,F401
 
 
 @triton.jit
@@ -96,4 +95,4 @@ def triton_contiguous(a, a_scale, w, w_scale, group_of_row, c, problem):
 
 
 if __name__ == "__main__":
-    serve()
+    serve(refusal=triton_interpreter.obstacle())

@@ -2,10 +2,12 @@
 
 Triton's interpreter (seen in 3.6 and 3.7, triton/runtime/interpreter.py, _convert_float) cuts f32 -> bf16 toward zero, and loses
 the carry where a rounded e4m3 crosses a power of two: 127.6 becomes 64. Import this before the first launch.
+On a card it changes nothing.
 """
+import os
+
 import numpy as np
 import torch
-from triton.runtime import interpreter
 
 TORCH = {"fp8e4nv": torch.float8_e4m3fn, "fp8e5": torch.float8_e5m2, "fp16": torch.float16, "bf16": torch.bfloat16,
          "fp32": torch.float32, "fp64": torch.float64}
@@ -20,4 +22,13 @@ def convert_float(values, given, wanted, rounding_mode):
     return converted.view(BITS[converted.element_size()]).numpy().view(unsigned).reshape(values.shape)
 
 
-interpreter._convert_float = convert_float
+if not torch.cuda.is_available():
+    from triton.runtime import interpreter
+    interpreter._convert_float = convert_float
+
+
+def obstacle():
+    """Why a Triton kernel cannot run here; None where it can."""
+    if torch.cuda.is_available() or os.environ.get("TRITON_INTERPRET") == "1":
+        return None
+    return "torch sees no CUDA device here, and TRITON_INTERPRET=1 is not set: with it Triton's interpreter runs small cases on the CPU"

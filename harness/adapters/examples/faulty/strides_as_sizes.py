@@ -14,10 +14,9 @@ import triton.language as tl
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[2]))
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from moeproof_executor import kernel, serve  # noqa: E402
+import triton_interpreter  # noqa: E402
 
 ON = "cuda" if torch.cuda.is_available() else "torch"
-if ON == "torch":
-    import triton_interpreter  # noqa: E402,F401
 
 
 @triton.jit
@@ -41,4 +40,4 @@ def sketch(a, a_scale, w, w_scale, c, problem):
 
 
 if __name__ == "__main__":
-    serve()
+    serve(refusal=triton_interpreter.obstacle())
