@@ -83,8 +83,22 @@ bool is_deterministic(const device::Executor& executor, const Case& c) {
   return true;
 }
 
-/// Runs `repeats` times, and once as a graph where the plan says so; the first verdict that is not passed
-/// stands.
+bool not_bad(const Verdict& v) {
+  return v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted;
+}
+
+/// A wrong kernel that gives other bytes in a second run is told both.
+void note_other_bytes(OpenTrial& trial, const device::RunResult& first, const RunPlan& plan, Verdict& v) {
+  if (plan.repeats < 2 || v.correctness != Correctness::failed) return;
+  try {
+    const device::RunResult next = trial.session->run(device::RunMode::eager);
+    if (!same_outputs(first.outputs, next.outputs)) v.reason += "; a second run gave different bytes";
+  } catch (const WorkerLost& lost) {
+    v.reason += fmt::format("; a second run: {}", lost.what());
+  }
+}
+
+/// Runs `repeats` times, and once as a graph where the plan says so; the first bad verdict stands.
 Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
   const Case& c = trial.record.trial;
   const Ground& ground = trial.ground;
@@ -93,14 +107,18 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
   trial.outputs = first.outputs;
   Verdict v = judge_run(c, inputs, first, plan, ground);
   const int runs = plan.repeats + (plan.graph ? 1 : 0);
-  for (int i = 1; i < runs && v.correctness == Correctness::passed; ++i) {
+  if (!not_bad(v)) note_other_bytes(trial, first, plan, v);
+  for (int i = 1; i < runs && not_bad(v); ++i) {
     const device::RunResult next =
         trial.session->run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
     if (next.reports.empty() && same_outputs(first.outputs, next.outputs)) continue;
-    v = judge_run(c, inputs, next, plan, ground);
-    if (v.correctness == Correctness::passed && !is_deterministic(*plan.executor, c)) continue;
-    if (v.correctness == Correctness::passed)
-      v = verdict_of(Correctness::failed, "two runs gave different bytes");
+    Verdict other = judge_run(c, inputs, next, plan, ground);
+    if (not_bad(other) && !is_deterministic(*plan.executor, c)) {
+      if (v.correctness == Correctness::passed) v = std::move(other);
+      continue;
+    }
+    v = std::move(other);
+    if (not_bad(v)) v = verdict_of(Correctness::failed, "two runs gave different bytes");
     v.fault_class = "an order of events that matters";
   }
   return v;

@@ -310,6 +310,14 @@ def one_of_two(a, a_scale, w, w_scale, masked_m, out):
         out[e, :n] = f32_to_bf16(right * np.float32(1 + (runs % 2) * 2.0**-14))
 
 
+@kernel(op="moe_layer", quant="block128")
+def random_layer(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale):
+    global runs
+    runs += 1
+    right = stages(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale)["out"]
+    return right * np.float32(1 + (runs % 2) * 2.0**-7)
+
+
 kernel(op="grouped_gemm", contract="masked", quant="block128", name="random")(one_of_two)
 kernel(op="grouped_gemm", contract="masked", quant="block128", name="random_declared", deterministic=False)(one_of_two)
 kernel(op="grouped_gemm", contract="masked", quant="block128", name="boasts", semantics="moeproof")(masked)

@@ -239,5 +239,23 @@ TEST(BlindSpots, AToleranceBelowOneUnitInTheLastPlace) {
                close(values(spoilt.at("out")), real_sums(right), 0.06, 0.016), v);
 }
 
+// Catches: a kernel that is wrong and differs from run to run told only that it is wrong; a layer that no
+// bound can pass never run twice.
+TEST(BlindSpots, ASecondRunIsComparedWhateverTheFirstIsTold) {
+  const PlantedKernel racing = [](const Case& c, const TensorSet& inputs, device::RunMode, int run) {
+    TensorSet out = own_copy(right_outputs(c, inputs));
+    out.at("out").as<std::uint16_t>()[5] = std::uint16_t(0x4500 + run);
+    return out;
+  };
+  const Case c = parse_case(
+      "op=combine tokens=8 hidden=256 inter=128 experts=4 top_k=2 tp=1 load=uniform quant=block128 seed=1 "
+      "kernel=moeproof layout=swap_ab tile=8x128x128");
+  const Verdict wrong = verdict_on(c, racing, false, 2);
+  EXPECT_EQ(wrong.correctness, Correctness::failed);
+  EXPECT_NE(wrong.reason.find("of out are wrong"), std::string::npos) << wrong.reason;
+  EXPECT_NE(wrong.reason.find("; a second run gave different bytes"), std::string::npos) << wrong.reason;
+  EXPECT_EQ(verdict_on(c, racing).reason.find("second run"), std::string::npos);  // one run: nothing is known
+}
+
 }  // namespace
 }  // namespace moe::harness

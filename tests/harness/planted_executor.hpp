@@ -93,7 +93,7 @@ struct Trial {
   Verdict verdict;
 };
 
-inline Verdict verdict_on(const Case& c, const PlantedKernel& kernel, bool graph = false) {
+inline Verdict verdict_on(const Case& c, const PlantedKernel& kernel, bool graph = false, int repeats = 1) {
   PlantedExecutor executor(kernel);
   static const Hardware hardware = load_hardware("h200");
   RunPlan plan;
@@ -102,6 +102,7 @@ inline Verdict verdict_on(const Case& c, const PlantedKernel& kernel, bool graph
   plan.threads = 2;
   plan.judge_budget = 1e12;
   plan.graph = graph;
+  plan.repeats = repeats;
   return *run_problem(c.problem, {c.choice}, plan).front().verdict;
 }
 

@@ -1,6 +1,6 @@
 """The fused MoE layer of an installed SGLang, in Triton: fused_experts of its Triton runner.
 
-Contract: op moe_layer behind the router; shows `out` only, which is judged by the bound carried through the layer. SGLang picks
+Contract: op moe_layer behind the router; shows `out` only: real data can fail it, exact data pass it. SGLang picks
 tile and operand order itself (Swap-AB for FP8 tiles of fewer than 64 tokens on sm_90 from 0.5.9 on), so the case's are not used.
 Without torch or a card every case is skipped, without SGLang refused, with the reason. The calls fit the releases in signatures.json
 (tests/adapters/examples.py).

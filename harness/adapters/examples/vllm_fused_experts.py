@@ -1,6 +1,6 @@
 """The fused MoE layer of an installed vLLM, in Triton: vllm.model_executor.layers.fused_moe.fused_experts.
 
-Contract: op moe_layer behind the router; shows `out` only, which is judged by the bound carried through the layer. vLLM picks tile
+Contract: op moe_layer behind the router; shows `out` only: real data can fail it, exact data pass it. vLLM picks tile
 and operand order itself (its tuned files; newer releases swap for FP8 tiles of fewer than 64 tokens), so the case's are not used.
 Without torch or a card every case is skipped, without vLLM refused, with the reason. The calls fit the releases in signatures.json
 (tests/adapters/examples.py).
