@@ -219,13 +219,9 @@ void ChildProcess::look_after() {
   if (::waitid(P_PID, id_t(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_) lose();
 }
 
-/// An answer to nothing would be taken for the answer to the next request, and all behind it be shifted.
-void ChildProcess::read_unasked() {
-  for (pollfd output{output_.get(), POLLIN, 0}; ::poll(&output, 1, 0) > 0;) read_answer();
-  refuse_more();
-}
-
-void ChildProcess::refuse_more() {
+void ChildProcess::refuse_more(int wait_ms) {
+  pollfd output{output_.get(), POLLIN, 0};  // a child that ended behind its answer has POLLHUP alone
+  while (::poll(&output, 1, wait_ms) > 0 && (output.revents & POLLIN) != 0) read_answer(), wait_ms = 0;
   if (std::string line; take_line(line) || !pending_.empty())
     give_up("the worker process answered more than once: '" +
             one_line((line.empty() ? pending_ : line).substr(0, kExcerpt)) + "'");
@@ -257,10 +253,10 @@ std::string ChildProcess::wait_for_line(double seconds) {
 
 std::string ChildProcess::ask(std::string_view line, double seconds) {
   if (pid_ < 0) throw MachineFailure("the worker process is gone");
-  read_unasked();
+  refuse_more(0);
   send_line(line);
   std::string answer = wait_for_line(seconds);
-  refuse_more();
+  refuse_more(0);
   return answer;
 }
 

@@ -49,6 +49,9 @@ class ChildProcess {
   std::string ask(std::string_view line, double seconds);
   /// Ends the child and throws WorkerLost: it answered `why`.
   [[noreturn]] void give_up(const std::string& why);
+  /// The same where the child has written more than the answer it gave, or does so within `wait_ms`: the
+  /// second line would be taken for the answer to the next request.
+  void refuse_more(int wait_ms);
   bool alive() const { return pid_ > 0; }
 
  private:
@@ -57,8 +60,6 @@ class ChildProcess {
   bool take_line(std::string& answer);
   void read_answer();
   void read_log();
-  void read_unasked();
-  void refuse_more();
   void look_after();
   std::string wait_for_line(double seconds);
   [[noreturn]] void lose();

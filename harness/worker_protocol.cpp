@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
@@ -18,6 +19,8 @@ std::string excerpt(const std::string& text, std::size_t most = 120) {
   return one_line(text.size() > most ? text.substr(0, most) + "..." : text);
 }
 
+/// How long a second answer is waited for: a child that prints two does so at once.
+constexpr int kSecondAnswerMs = 2;
 /// Characters of a refusal or of what a kernel raised that a verdict keeps.
 constexpr std::size_t kLongestReason = 2000;
 
@@ -173,7 +176,12 @@ WorkerHello read_hello(const Json& answer) {
                     whole_or(device, "sms", 0, 0, 1 << 20)};
   const Json kernels = get_or<Json>(answer, "kernels", Json::array());
   if (!kernels.is_array()) throw BadInput("'kernels' is no list");
-  for (const Json& kernel : kernels) hello.kernels.push_back(read_kernel(kernel));
+  std::set<std::string> names;
+  for (const Json& kernel : kernels) {
+    hello.kernels.push_back(read_kernel(kernel));
+    if (const std::string& name = hello.kernels.back().name; !names.insert(name).second)
+      throw BadInput(fmt::format("two kernels are called '{}'", excerpt(name)));
+  }
   hello.described = kernels.dump();
   if (hello.kernels.empty() && hello.refusal.empty()) throw BadInput("the worker names no kernel");
   return hello;
@@ -216,6 +224,7 @@ Json problem_to_json(const Case& c) {
 Json ask_worker(ChildProcess& child, const Json& request, double seconds, Trust trust) {
   const std::string line = child.ask(request.dump(-1, ' ', false, Json::error_handler_t::replace), seconds);
   const auto what = request.at("do").get<std::string>();
+  if (trust == Trust::foreign) child.refuse_more(kSecondAnswerMs);
   if (depth_of(line) > kDeepestAnswer)
     child.give_up(fmt::format("the worker process answered '{}' to '{}', which has more than {} levels",
                               excerpt(line), what, kDeepestAnswer));

@@ -59,10 +59,12 @@ class WorkerSession : public device::Session {
   void own_file(const std::string& path, device::RunResult& result) const;
   void clear_unowned_rows(TensorSet& outputs) const;
   void report_changes(device::RunResult& result) const;
+  Json ask_run(const Json& request);
 
   std::shared_ptr<ChildProcess> child_;
   Case case_;
   WorkerManners manners_;
+  bool ran_ = false;
   bool own() const { return manners_.trust == Trust::own; }
 
   TensorSet inputs_, given_;          // given_: what a foreign worker was shown, as it was
@@ -149,14 +151,27 @@ void WorkerSession::report_changes(device::RunResult& result) const {
 
 /// What an answer to `run` holds beside the outputs. Throws BadInput or a JSON exception where it has no such
 /// form.
-void read_findings(const Json& answer, device::RunResult& result) {
+void read_findings(const Json& answer, Trust trust, device::RunResult& result) {
   if (answer.contains("reports")) {
     result.reports = answer["reports"].get<std::vector<std::string>>();
-    result.reports.resize(std::min(result.reports.size(), kMostReports));
-    for (std::string& report : result.reports) report = report.substr(0, kLongestReport);
+    if (trust == Trust::foreign) result.reports.resize(std::min(result.reports.size(), kMostReports));
+    for (std::string& report : result.reports)
+      if (trust == Trust::foreign) report = one_line(report.substr(0, kLongestReport));
   }
   result.counted = answer.contains("counts");
   if (result.counted) result.counts = counts_from_json(answer["counts"]);
+}
+
+/// A kernel that ran the case takes it: refusing it afterwards would hide what it did.
+Json WorkerSession::ask_run(const Json& request) {
+  try {
+    Json answer = ask_worker(*child_, request, manners_.seconds, manners_.trust);
+    ran_ = true;
+    return answer;
+  } catch (const WorkerRefused& refused) {
+    if (!ran_ || request["mode"] != "eager") throw;
+    child_->give_up(fmt::format("the kernel ran the case and then refused it: {}", refused.what()));
+  }
 }
 
 device::RunResult WorkerSession::run(device::RunMode mode) {
@@ -166,10 +181,10 @@ device::RunResult WorkerSession::run(device::RunMode mode) {
     prepared.emplace(TensorFile::poisoned(like_outputs()));
     request["outputs"] = prepared->path();
   }
-  const Json answer = ask_worker(*child_, request, manners_.seconds, manners_.trust);
+  const Json answer = ask_run(request);
   device::RunResult result;
   try {
-    read_findings(answer, result);
+    read_findings(answer, manners_.trust, result);
     if (answer.contains("outputs")) own_file(answer["outputs"].get<std::string>(), result);
   } catch (const nlohmann::json::exception& e) {
     child_->give_up("the worker process answered 'run' with a wrong type: " +

@@ -150,6 +150,8 @@ for line in sys.stdin:
         outputs = tensors(q["outputs"])
         if FAULT != "another-case":
             topk(inputs, outputs)
+        if FAULT == "second-refusal" and runs == 2:
+            answer = {"refusal": "not again"}
         if FAULT in ("behind", "front"):
             write_beside(outputs, FAULT == "behind")
         if FAULT in ("input", "draws"):
@@ -166,4 +168,4 @@ for line in sys.stdin:
                 os.truncate(q["outputs"], 16)
             except OSError:
                 pass  # the file is sealed: that is what this fault tries
-    print((json.dumps(answer) + "\n") * (2 if FAULT == "twice" and q["do"] == "bind" else 1), end="", flush=True)
+    print("\n".join([json.dumps(answer)] * (2 if FAULT == "twice-" + q["do"] else 1)), flush=True)

@@ -54,7 +54,9 @@ FAULTS = [  # fault, verdict, words of the reason
     ("own", "passed", ""),
     ("own-behind", "failed", "out of bounds: 1 bytes behind the end of 'topk_weights'"),
     ("huge", "failed", "where at most"),
-    ("twice", "crashed", "answered more than once: '{}'"),
+    ("twice-bind", "crashed", "answered more than once: '{}'"),
+    ("twice-run", "crashed", "answered more than once: '{}'"),
+    ("second-refusal", "crashed", "ran the case and then refused it: not again"),
     ("spam", "crashed", "ended by signal 9"),
     ("no-gpu", "skipped", "no GPU here"),
 ]

@@ -93,6 +93,9 @@ TEST(WorkerProtocol, NumbersAndNamesOfAGreetingAreWhole) {
     wrong["protocol"] = Json::parse(version);
     EXPECT_THROW(read_hello(wrong), BadInput) << version;
   }
+  Json twice = right;
+  twice["kernels"].push_back(twice["kernels"][0]);  // which of the two would be judged?
+  EXPECT_THROW(read_hello(twice), BadInput);
   Json blank = right;
   blank["kernels"][0]["name"] = "two words";
   EXPECT_THROW(read_hello(blank), BadInput);
