@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <map>
 #include <set>
-#include <string_view>
+#include <string>
 
 namespace moe::harness {
 namespace {
@@ -19,32 +19,67 @@ bool all(const Elements& e, Predicate p) {
   return std::all_of(e.begin(), e.end(), p);
 }
 
-/// The bytes of each judged row as it should be, to find a row that came out in another's place.
-std::map<std::string_view, std::size_t> rows_by_bytes(const StagePair& pair, std::size_t row_bytes) {
-  std::map<std::string_view, std::size_t> rows;
-  for (std::size_t i = 0; i < pair.rows.size(); ++i)
-    rows.emplace(
-        std::string_view(reinterpret_cast<const char*>(pair.bits->data()) + i * row_bytes, row_bytes), i);
-  return rows;
+/// Whether each element has one value that is due: bits, or intervals of no width.
+bool one_value_is_due(const StagePair& pair) {
+  return pair.to_the_bit() ||
+         (!pair.want.empty() && pair.want.data() == pair.low.data() && pair.want.data() == pair.high.data());
 }
 
-/// "another expert's row" where every wrong row holds, byte for byte, what another judged row should hold.
+/// A run of elements as bytes that are equal where the values are; zeros have no sign.
+std::string key_of(std::vector<float> values) {
+  for (float& v : values) v = v == 0 ? 0.0f : v;
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+/// `count` elements of a tensor from element `from` on.
+std::string key_of(const Tensor& t, std::int64_t from, std::int64_t count) {
+  std::vector<float> values;
+  for (std::int64_t i = from; i < from + count; ++i)
+    values.push_back(float(value_of(t.dtype(), t.data(), i)));
+  return key_of(std::move(values));
+}
+
+std::string due_key(const StagePair& pair, std::size_t judged, std::int64_t column, std::int64_t count) {
+  const std::int64_t from = std::int64_t(judged) * pair.columns + column;
+  if (pair.to_the_bit()) return key_of(*pair.bits, from, count);
+  const auto due = pair.want.subspan(std::size_t(from), std::size_t(count));
+  return key_of(std::vector<float>(due.begin(), due.end()));
+}
+
+/// "rows of another expert" where every wrong row holds what another judged row should hold.
 std::string exchanged_rows(const StagePair& pair, const Elements& wrong) {
-  if (pair.rows.size() < 2 || !pair.to_the_bit()) return "";
-  const std::size_t row_bytes = pair.bits->bytes() / pair.rows.size();
-  const auto rows = rows_by_bytes(pair, row_bytes);
+  if (pair.rows.size() < 2 || !one_value_is_due(pair)) return "";
+  std::map<std::size_t, std::size_t> rows;  // by hash: a copy of every row would be a second output
+  const std::hash<std::string> hash;
+  for (std::size_t i = 0; i < pair.rows.size(); ++i) rows.emplace(hash(due_key(pair, i, 0, pair.columns)), i);
   bool other_expert = false;
   std::size_t last = pair.rows.size();
   for (const WrongElement& e : wrong) {
     if (e.judged == last) continue;
     last = e.judged;
-    const char* got =
-        reinterpret_cast<const char*>(pair.got->data()) + std::size_t(pair.rows[last].row) * row_bytes;
-    const auto found = rows.find(std::string_view(got, row_bytes));
+    const auto found = rows.find(hash(key_of(*pair.got, pair.rows[last].row * pair.columns, pair.columns)));
     if (found == rows.end()) return "";
     other_expert = other_expert || pair.rows[found->second].expert != pair.rows[last].expert;
   }
   return other_expert ? "rows of another expert" : "rows of another token";
+}
+
+/// Where every wrong column block holds what another one of its row should hold.
+std::string exchanged_blocks(const StagePair& pair, const Elements& wrong) {
+  const std::int64_t width = pair.block_columns, blocks = pair.columns / width;
+  if (width < 8 || blocks < 2 || !one_value_is_due(pair)) return "";
+  std::set<std::pair<std::size_t, std::int64_t>> seen;
+  for (const WrongElement& e : wrong) {
+    const std::int64_t block = e.column / width;
+    if (block >= blocks) return "";  // a tail
+    if (!seen.emplace(e.judged, block).second) continue;
+    const std::string got = key_of(*pair.got, pair.rows[e.judged].row * pair.columns + block * width, width);
+    bool found = false;
+    for (std::int64_t other = 0; other < blocks && !found; ++other)
+      found = other != block && due_key(pair, e.judged, other * width, width) == got;
+    if (!found) return "";
+  }
+  return fmt::format("columns of another {}-column block", width);
 }
 
 /// The factor that every wrong element is off by, 0 where there is no common one.
@@ -67,6 +102,7 @@ std::string what(const StagePair& pair, const Elements& wrong) {
   if (all(wrong, [](const auto& e) { return e.ulp <= 2; })) return "last-bit differences";
   if (const double factor = common_factor(wrong); factor != 0)
     return fmt::format("values off by a factor of {:.4g}", factor);
+  if (const std::string blocks = exchanged_blocks(pair, wrong); !blocks.empty()) return blocks;
   if (all(wrong, [](const auto& e) { return e.got == -e.want; })) return "values with the wrong sign";
   return "wrong values";
 }

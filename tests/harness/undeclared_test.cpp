@@ -280,6 +280,25 @@ TEST(Undeclared, AQuantiserOfZerosIsMistrusted) {
   EXPECT_NE(v.reason.find("all-zero x_codes"), std::string::npos) << v.reason;
 }
 
+// Catches: a fault class that only kernels which declare something get: on coded data an output names what
+// was read, so that rows and column blocks in each other's place are told.
+TEST(Undeclared, CodedDataTellWhatWasReadInstead) {
+  Trial trial(Op::grouped_gemm, QuantKind::block128, DataMode::coded);
+  trial.run("moeproof");
+  const std::size_t columns = std::size_t(trial.outputs.at("c").shape().back());
+  const auto swapped = [&](std::size_t a, std::size_t b, std::size_t count) {
+    std::swap_ranges(&trial.bf16("c", a), &trial.bf16("c", a) + count, &trial.bf16("c", b));
+    const std::string fault = trial.verdict().fault_class;
+    std::swap_ranges(&trial.bf16("c", a), &trial.bf16("c", a) + count, &trial.bf16("c", b));
+    return fault;
+  };
+  const std::size_t second = std::size_t(trial.inputs.at("offsets").as<std::int32_t>()[1]);
+  EXPECT_EQ(swapped(0, second * columns, columns).find("rows of another expert"), 0u);
+  EXPECT_EQ(swapped(0, columns, columns).find("rows of another token"), 0u);
+  EXPECT_EQ(swapped(0, 128, 128).find("columns of another 128-column block"), 0u);
+  EXPECT_EQ(trial.verdict().correctness, Correctness::passed);
+}
+
 // Catches: a place that nobody finds: a row counted over all experts, and a NaN where nothing was written.
 TEST(Undeclared, AWrongElementIsLocated) {
   Trial trial(Op::grouped_gemm, QuantKind::block128, DataMode::exact);
