@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 
 #include "harness/cli.hpp"
+#include "harness/process_executor.hpp"
 #include "harness/propose.hpp"
 #include "harness/shrink.hpp"
 #include "harness/suite.hpp"
@@ -50,12 +52,44 @@ void note_failure(Suite& suite, CaseRecord& record, int failures) {
   if (failures == kNamedFailures) suite.streams.err << "further failures are counted, not shrunk\n";
 }
 
+/// The kernel of the options, or the only one.
+const KernelInfo* kernel_of(const Suite& suite, const std::vector<KernelInfo>& kernels) {
+  for (const KernelInfo& kernel : kernels)
+    if (kernel.name == suite.options.problem.choice.kernel) return &kernel;
+  return kernels.size() == 1 ? &kernels.front() : nullptr;
+}
+
+/// What the command line fixes, and what a foreign kernel says it takes.
+ProposalFrame frame_of(const Suite& suite) {
+  const ProblemOptions& o = suite.options.problem;
+  ProposalFrame frame{o.op_given,
+                      o.op,
+                      o.contract,
+                      o.gemm,
+                      o.quant.has_value(),
+                      o.quant.value_or(QuantScheme{}),
+                      o.choice.kernel,
+                      {},
+                      {},
+                      suite.plan.executor->name().starts_with(kProcessPrefix)};
+  const std::vector<KernelInfo> kernels = suite.plan.executor->kernels();
+  const KernelInfo* kernel = frame.plain ? kernel_of(suite, kernels) : nullptr;
+  if (kernel == nullptr) return frame;
+  frame.quants = kernel->quants;
+  frame.contracts = kernel->contracts;
+  const auto takes = [&](Op op) {
+    return std::find(kernel->ops.begin(), kernel->ops.end(), op) != kernel->ops.end();
+  };
+  if (!frame.op_given && !(takes(Op::moe_layer) && takes(Op::grouped_gemm)) && !kernel->ops.empty())
+    frame.op_given = true, frame.op = kernel->ops.front();
+  if (!o.op_given && !kernel->contracts.empty()) frame.contract = kernel->contracts.front();
+  return frame;
+}
+
 void run_trials(Suite& suite) {
   int failures = 0;
   const ProblemOptions& o = suite.options.problem;
-  const ProposalFrame frame{
-      o.op_given,     o.op, o.contract, o.gemm, o.quant.has_value(), o.quant.value_or(QuantScheme{}),
-      o.choice.kernel};
+  const ProposalFrame frame = frame_of(suite);
   suite.progress->planned = std::size_t(suite.options.run.trials);
   for (int trial = 0; trial < suite.options.run.trials; ++trial) {
     if (!suite.options.run.shard.owns(std::size_t(trial))) continue;

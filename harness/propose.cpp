@@ -102,7 +102,8 @@ void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
   p.op = frame.op, p.contract = frame.contract, p.gemm = frame.gemm;
   if (frame.op_given || trial % 4 != 3) return;
   p.op = Op::grouped_gemm;
-  p.contract = Contract(trial / 4 % 4);
+  p.contract = frame.contracts.empty() ? Contract(trial / 4 % 4)
+                                       : frame.contracts[std::size_t(trial / 4) % frame.contracts.size()];
   p.gemm = 1 + *pick(0, 2);
 }
 
@@ -116,7 +117,10 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
   return gen::exec([frame, size, trial] {
     Problem p;
     choose_op(p, frame, trial);
-    p.quant = quant_of(frame, kTurns[std::size_t(trial / 3) % kTurns.size()], *pick(0, 4) == 0);
+    const std::size_t turn = std::size_t(trial / 3);
+    const QuantKind kind =
+        frame.quants.empty() ? kTurns[turn % kTurns.size()] : frame.quants[turn % frame.quants.size()];
+    p.quant = quant_of(frame, kind, *pick(0, 4) == 0 && !frame.plain);
     MoeShape& s = p.shape;
     s.experts = *pick(1, 4 + size / 4);
     s.top_k = *pick(1, std::min(s.experts, 8) + 1);
@@ -125,7 +129,7 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     const std::int64_t unit = p.quant.block() ? 128 : 16;
     s.hidden = width(unit, p.quant.block() ? 3 : 24);
     s.intermediate = width(unit, p.quant.block() ? 3 : 24);
-    choose_activation(s);
+    if (!frame.plain) choose_activation(s);
     p.routing.router = *router(s);
     s.tokens = *tokens(size);
     p.routing.load = *load();

@@ -3,6 +3,8 @@
 // small.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "fixtures/problem/case.hpp"
 
@@ -17,6 +19,12 @@ struct ProposalFrame {
   bool quant_given = false;
   QuantScheme quant;
   std::string kernel = "moeproof";
+  /// Schemes and contracts that the kernel says it takes; empty: any.
+  std::vector<QuantKind> quants;
+  std::vector<Contract> contracts;
+  /// Of somebody else's kernel only gated SiLU without bias and fp32 scales are asked: its hello has no word
+  /// for others.
+  bool plain = false;
 };
 
 /// A valid case with settled tiles; trial counts from 0. Any three trials in a row have all layouts, any

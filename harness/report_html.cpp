@@ -69,6 +69,7 @@ std::string details(const CaseRecord& r) {
                                         100 * r.measurement->spread(), stages));
   }
   if (r.verdict && !r.verdict->judged_by.empty()) out += judged_facts(*r.verdict);
+  if (r.verdict && !r.verdict->reason.empty()) out += fact("because", r.verdict->reason);
   if (r.verdict && !r.verdict->replay.empty()) out += fact("replay", r.verdict->replay);
   return out + "</table></details>\n";
 }

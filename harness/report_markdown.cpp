@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fixtures/problem/text.hpp"
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
 
@@ -10,14 +11,15 @@ namespace {
 
 std::string cell(std::string_view text) {
   std::string out;
-  for (const char c : text)
-    out += c == '|' ? std::string("\\|") : c == '\n' ? std::string(" ") : std::string(1, c);
+  for (const char c : one_line(text))
+    out += c == '|' ? std::string("\\|") : c == '<' ? std::string("&lt;") : std::string(1, c);
   return out;
 }
 
 }  // namespace
 
-std::string markdown_code(const std::string& text) {
+std::string markdown_code(const std::string& any) {
+  const std::string text = one_line(any);  // a line break would end the span, other bytes the document
   std::size_t longest = 0, run = 0;
   for (const char c : text) run = c == '`' ? run + 1 : 0, longest = std::max(longest, run);
   const std::string fence(longest + 1, '`');
@@ -30,7 +32,7 @@ std::string markdown_report(const Report& report) {
   if (!report.cases.empty()) {
     const std::string device = report.device ? report.device->name : "no device";
     out += fmt::format("{}; {}; {}seed {}\n\n", shape_text(report.cases.front().trial.problem), device,
-                       report.executor.empty() ? "" : "executor " + report.executor + "; ",
+                       report.executor.empty() ? "" : "executor " + markdown_code(report.executor) + "; ",
                        report.cases.front().trial.problem.seed);
   }
   std::string heading = "|", rule = "|";
@@ -41,6 +43,8 @@ std::string markdown_report(const Report& report) {
     for (const Column& c : columns) line += " " + cell(c.cells[i]) + " |";
     out += line + "\n";
   }
+  for (const std::string& note : split(notes_text(report), '\n'))
+    if (!note.empty()) out += fmt::format("\n- {}\n", cell(note));
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
     out += fmt::format("\n- {}\n", cell(verdict_text(*r.verdict)));

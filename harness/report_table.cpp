@@ -90,11 +90,29 @@ std::string failures_text(const Report& report) {
   std::string out;
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
-    out += fmt::format("{}\n  {}\n", choice_text(r.trial.choice), verdict_text(*r.verdict));
+    const std::string kernel = r.trial.choice.kernel == "moeproof" ? "" : r.trial.choice.kernel + " ";
+    out += fmt::format("{}{}, {} tokens\n  {}\n", kernel, choice_text(r.trial.choice),
+                       r.trial.problem.shape.tokens, verdict_text(*r.verdict));
     if (!r.verdict->fault_class.empty()) out += fmt::format("  looks like {}\n", r.verdict->fault_class);
     out += log_text(r.verdict->log);
     if (!r.verdict->replay.empty()) out += fmt::format("  replay: {}\n", r.verdict->replay);
   }
+  return out;
+}
+
+std::string notes_text(const Report& report) {
+  std::vector<std::pair<std::string, int>> notes;
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict || r.verdict->correctness != Correctness::passed || r.verdict->reason.empty()) continue;
+    const auto known =
+        std::find_if(notes.begin(), notes.end(), [&](const auto& n) { return n.first == r.verdict->reason; });
+    if (known == notes.end())
+      notes.emplace_back(r.verdict->reason, 1);
+    else
+      ++known->second;
+  }
+  std::string out;
+  for (const auto& [reason, n] : notes) out += fmt::format("{} passed: {}\n", n, reason);
   return out;
 }
 
@@ -120,7 +138,7 @@ std::string table_report(const Report& report, bool colours) {
                   [](const CaseRecord& r) { return bool(r.prediction); }))
     out += fmt::format("predicted for {}; a gain is known to {}\n", report.hardware,
                        percent_text(sim::kGainWidth));
-  out += failures_text(report);
+  out += notes_text(report) + failures_text(report);
   if (report.errors.n > 0)
     out += fmt::format(
         "model against measured over {} cases: mean error {:.1f} %, median {:.1f} %, p90 {:.1f} %\n",

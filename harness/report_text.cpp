@@ -6,6 +6,7 @@
 
 #include "fixtures/files/whole_file.hpp"
 #include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/text.hpp"
 #include "harness/reporters.hpp"
 #include "harness/units.hpp"
 #include "harness/write_file.hpp"
@@ -50,9 +51,30 @@ std::string choice_text(const Choice& c) {
   return text;
 }
 
+namespace {
+
+/// What XML 1.0 can hold: control characters and bytes that are no UTF-8 become \\x.., the two non-characters
+/// of the basic plane a question mark; line breaks stay.
+std::string printable(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    out += one_line(text.substr(0, end));
+    if (end == std::string_view::npos) break;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+  for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+    for (std::size_t at = out.find(none); at != std::string::npos; at = out.find(none, at))
+      out.replace(at, 3, "?");
+  return out;
+}
+
+}  // namespace
+
 std::string escape_markup(std::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : printable(text)) {
     switch (c) {
       case '<':
         out += "&lt;";
@@ -67,7 +89,7 @@ std::string escape_markup(std::string_view text) {
         out += "&quot;";
         break;
       default:
-        if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t') out += c;
+        out += c;
     }
   }
   return out;

@@ -42,6 +42,9 @@ std::string markdown_code(const std::string& text);
 std::string choice_text(const Choice&);
 /// "2 passed, 1 failed" with every word that occurs.
 std::string summary_text(const Report&);
+/// What passes rest on where it is not the declared bits, each reason once: "2 passed: semantics inferred:
+/// ...".
+std::string notes_text(const Report&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
 /// "passed", "passed (bounds)" where no bits were compared, "passed (77 %)" where a budget left rows

@@ -8,6 +8,7 @@
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
+#include "fixtures/problem/text.hpp"
 #include "harness/child_process.hpp"
 #include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
@@ -151,6 +152,12 @@ void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& i
   record.verdict = run_and_judge(trial, inputs, plan);
 }
 
+/// What a kernel says may hold anything: one printable line of it, not too long for a report.
+std::string bounded_line(const std::string& text) {
+  constexpr std::size_t kMost = 2000;
+  return text.size() <= kMost ? one_line(text) : one_line(text.substr(0, kMost)) + " ...";
+}
+
 CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
   OpenTrial trial = open_trial(c, routing, inputs, plan);
   if (plan.timing && trial.passed()) {
@@ -193,8 +200,8 @@ std::string shell_word(std::string_view text) {
 }
 
 std::string replay_line(const Case& c, const RunPlan& plan) {
-  return fmt::format("{} check --executor {} --case {}", shell_word(plan.program),
-                     shell_word(plan.executor->name()), shell_word(to_line(c)));
+  return fmt::format("{} check --executor {} {}--case {}", shell_word(plan.program),
+                     shell_word(plan.executor->name()), plan.options, shell_word(to_line(c)));
 }
 
 bool inputs_follow_tile(const Problem& p) {
@@ -219,6 +226,7 @@ void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>
   } catch (const WorkerRefused& refused) {
     record.verdict = verdict_of(Correctness::refused, refused.what());
   }
+  record.verdict->reason = bounded_line(record.verdict->reason);
   record.verdict->replay = replay_line(record.trial, plan);
   record.elapsed_s += plan.now() - started;
 }

@@ -18,6 +18,7 @@ class SemanticsFinder;
 struct RunPlan {
   device::Executor* executor = nullptr;
   std::string program = "moeproof";  // what a replay line begins with
+  std::string options;               // what it needs besides, "--judge-budget 1e12 "
   const Hardware* hardware = nullptr;
   int threads = 1;
   double judge_budget = 2e9;

@@ -35,6 +35,17 @@ void skip(const Work& work, const std::string& why, Report& report) {
   }
 }
 
+/// Options that decide a verdict and are not in the case's line, where they are not the defaults.
+std::string replay_options(const RunOptions& run) {
+  const RunOptions usual;
+  std::string text;
+  if (run.judge_budget != usual.judge_budget) text += fmt::format("--judge-budget {:g} ", run.judge_budget);
+  if (run.schedules != usual.schedules) text += fmt::format("--schedules {} ", run.schedules);
+  if (run.case_time_s != usual.case_time_s)
+    text += fmt::format("{}--case-timeout {:g}s ", run.isolate ? "--isolate " : "", run.case_time_s);
+  return text;
+}
+
 /// A name that no kernel of the executor has is a typo, not a case that could not run here.
 void require_kernel(const Options& o, const device::Executor* executor) {
   if (executor == nullptr || executor->name().starts_with(kProcessPrefix))
@@ -79,6 +90,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   require_kernel(o, suite.plan.executor);
   suite.progress = std::make_shared<Progress>();
   suite.plan.program = s.program;
+  suite.plan.options = replay_options(o.run);
   suite.plan.now = now;
   suite.plan.threads = threads;
   if (suite.plan.executor != nullptr)

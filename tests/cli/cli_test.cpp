@@ -214,6 +214,19 @@ TEST_F(Cli, AReplayLineReplays) {
   EXPECT_EQ(Json::parse(again.out)["cases"][0]["case"], Json::parse(first.out)["cases"][0]["case"]);
 }
 
+// Catches: a replay line that judges with another budget or another number of schedules than the run it
+// stands for.
+TEST_F(Cli, AReplayLineHoldsTheOptionsOfItsVerdict) {
+  const Outcome o = run("check " + kSmall +
+                        "--judge-budget 1e5 --schedules 2 --isolate --case-timeout 9s --quiet --json -");
+  const std::string replay = Json::parse(o.out)["cases"][0]["verdict"]["replay"];
+  for (const char* option : {"--judge-budget 100000 ", "--schedules 2 ", "--isolate ", "--case-timeout 9s "})
+    EXPECT_NE(replay.find(option), std::string::npos) << replay;
+  const Outcome again = run(replay.substr(std::string(MOE_BINARY).size() + 1) + " --quiet --json -");
+  EXPECT_EQ(Json::parse(again.out)["cases"][0]["verdict"]["coverage"],
+            Json::parse(o.out)["cases"][0]["verdict"]["coverage"]);
+}
+
 TEST_F(Cli, AWorkerGivesTheSameVerdict) {
   const std::string command = "check " + kSmall + "--executor reference --quiet --json - ";
   EXPECT_EQ(run(command).out, run(command + "--isolate").out);

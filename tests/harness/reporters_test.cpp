@@ -92,11 +92,38 @@ TEST(Reporters, TotalsSayHowManyElementsWereJudgedAndHow) {
             std::string::npos);
   report.cases[1].verdict->judged_by = "interval";
   report.cases[1].verdict->checked = 1234567;
-  EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 10 to the bit, the others within bounds");
+  EXPECT_EQ(summary_text(report),
+            "2 passed; 1,234,577 elements judged, 10 to the bit, the others within bounds");
   report.cases[0].verdict->wrong = 3;
   EXPECT_EQ(summary_text(report), "2 passed; 1,234,577 elements judged, 3 wrong");
   report.cases[1].verdict.reset();
   EXPECT_EQ(judged_elements(report).checked, 10);
+}
+
+// Catches: a pass whose caveat only the JSON knows.
+TEST(Reporters, ACaveatOfAPassStandsInEveryReport) {
+  Report report = report_of(Correctness::passed);
+  for (CaseRecord& r : report.cases) r.verdict->reason = "semantics inferred: some-preset";
+  for (const std::string& text : {table_report(report, false), markdown_report(report), html_report(report)})
+    EXPECT_NE(text.find("semantics inferred: some-preset"), std::string::npos) << text;
+  EXPECT_EQ(notes_text(report), "2 passed: semantics inferred: some-preset\n");
+}
+
+// Catches: words of somebody else's kernel that clear a terminal, forge a line, or break XML.
+TEST(Reporters, HostileWordsStayWords) {
+  const std::string hostile = "\xFF\x1b[2J<b>|\xEF\xBF\xBF";
+  Report report = report_of(Correctness::failed);
+  report.executor = "process:" + hostile;
+  report.cases[1].verdict->reason = hostile;
+  report.cases[1].verdict->replay = hostile;
+  for (const std::string& text : {markdown_report(report), html_report(report), junit_report(report)}) {
+    EXPECT_EQ(text.find('\x1b'), std::string::npos);
+    EXPECT_EQ(text.find('\xFF'), std::string::npos);
+    if (!text.starts_with("###")) {  // no XML character
+      EXPECT_EQ(text.find("\xEF\xBF\xBF"), std::string::npos);
+    }
+  }
+  EXPECT_EQ(markdown_report(report).find("\n- failed: \x1b"), std::string::npos);
 }
 
 // Catches: a stage that is left out of the counts, or counted under another's name.

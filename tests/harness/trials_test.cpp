@@ -54,6 +54,21 @@ RC_GTEST_PROP(Trials, FewTrialsSpanLayoutsSchemesAndContracts, ()) {
   RC_ASSERT(longest > 128);
 }
 
+// Catches: random cases that a foreign kernel has already said it refuses.
+RC_GTEST_PROP(Trials, AForeignKernelIsAskedWhatItTakes, ()) {
+  ProposalFrame frame;
+  frame.plain = true;
+  frame.quants = {QuantKind::token_channel};
+  frame.contracts = {Contract::masked};
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  for (int trial = 0; trial < 12; ++trial) {
+    const Problem p = propose_case(frame, seed, trial).problem;
+    RC_ASSERT(p.quant.kind == QuantKind::token_channel);
+    RC_ASSERT(p.op != Op::grouped_gemm || p.contract == Contract::masked);
+    RC_ASSERT(p.shape.activation == Activation::silu_mul && !p.shape.bias && !p.shape.weight_on_input);
+  }
+}
+
 // A fault that needs K > 128 and three tokens must come out as exactly that.
 TEST(Trials, ShrinkingFindsTheTrigger) {
   Case big;
