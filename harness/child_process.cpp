@@ -253,7 +253,8 @@ std::string ChildProcess::wait_for_line(double seconds) {
 
 std::string ChildProcess::ask(std::string_view line, double seconds) {
   if (pid_ < 0) throw MachineFailure("the worker process is gone");
-  refuse_more(0);
+  if (asked_) refuse_more(0);  // a child may say hello before it is asked, however fast it starts
+  asked_ = true;
   send_line(line);
   std::string answer = wait_for_line(seconds);
   refuse_more(0);

@@ -68,6 +68,7 @@ class ChildProcess {
   Descriptor input_, output_, log_pipe_;  // our ends
   int pid_ = -1;
   bool forward_ = false;
+  bool asked_ = false;   // a first request was sent
   std::string pending_;  // bytes behind the last line
   std::string log_;
 };
