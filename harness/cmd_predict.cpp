@@ -36,6 +36,7 @@ int cmd_predict(const Options& o, const Streams& s) {
   Report report;
   report.command = o.command;
   report.hardware = hardware_text(hardware);
+  report.hardware_measured = hardware.source == "measured";
   std::string tables;
   for (const Work& work : works) {
     auto records = predict_work(work, hardware);

@@ -16,8 +16,8 @@ namespace moe::harness {
 struct ExecutorPlan {
   std::string name = "emulated";  // or cuda, reference, process:CMD
   int threads = 1;
-  int sms = 1;             // that the emulated card has
-  std::uint64_t seed = 1;  // of the emulated orders of completion
+  int sms = 1;              // that the emulated card has
+  std::uint64_t seed = 1;   // of the emulated orders of completion
   std::string semantics{};  // preset that the reference executor follows; empty = the built-in kernels' own
 };
 std::vector<std::string> to_words(const ExecutorPlan& plan);

@@ -44,6 +44,7 @@ struct ErrorSummary {
 
 struct Report {
   std::string command, executor, hardware;  // "check", "emulated", "NVIDIA H200"
+  bool hardware_measured = false;           // its constants were; predictions for it were compared with times
   std::string chosen = {};                  // what a kernel's own words filled in for the command line
   std::optional<DeviceFacts> device;
   std::vector<CaseRecord> cases;

@@ -6,7 +6,6 @@
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
 #include "harness/units.hpp"
-#include "sim/uncertainty.hpp"
 
 namespace moe::harness {
 namespace {
@@ -106,9 +105,7 @@ std::string html_report(const Report& report) {
     out += "</tr>\n";
   }
   out += "</tbody></table>\n";
-  if (!report.hardware.empty())
-    out += fmt::format("<p>Predicted for {}; a gain is known to {}.</p>\n", escape_markup(report.hardware),
-                       percent_text(sim::kGainWidth));
+  if (!report.hardware.empty()) out += fmt::format("<p>{}</p>\n", escape_markup(prediction_text(report)));
   for (const CaseRecord& r : report.cases) out += details(r);
   for (const CaseRecord& r : report.cases)
     if (r.verdict && r.verdict->correctness != Correctness::passed) out += finding(r);

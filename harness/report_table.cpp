@@ -5,9 +5,7 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/report_columns.hpp"
 #include "harness/reporters.hpp"
-#include "harness/units.hpp"
 #include "harness/values.hpp"
-#include "sim/uncertainty.hpp"
 
 namespace moe::harness {
 namespace {
@@ -136,8 +134,7 @@ std::string table_report(const Report& report, bool colours) {
   }
   if (std::any_of(report.cases.begin(), report.cases.end(),
                   [](const CaseRecord& r) { return bool(r.prediction); }))
-    out += fmt::format("predicted for {}; a gain is known to {}\n", report.hardware,
-                       percent_text(sim::kGainWidth));
+    out += prediction_text(report) + "\n";
   out += notes_text(report) + failures_text(report);
   if (report.errors.n > 0)
     out += fmt::format(

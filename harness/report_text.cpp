@@ -10,6 +10,7 @@
 #include "harness/reporters.hpp"
 #include "harness/units.hpp"
 #include "harness/write_file.hpp"
+#include "sim/uncertainty.hpp"
 
 namespace moe::harness {
 
@@ -27,6 +28,13 @@ std::string shape_text(const Problem& p) {
 
 std::string hardware_text(const Hardware& h) {
   return h.source == "measured" ? h.name : fmt::format("{} ({})", h.name, h.source);
+}
+
+std::string prediction_text(const Report& report) {
+  const std::string known = report.hardware_measured
+                                ? fmt::format("a gain is known to {}", percent_text(sim::kGainWidth))
+                                : std::string("not compared with measurements there");
+  return fmt::format("predicted for {}; {}", report.hardware, known);
 }
 
 std::string verdict_word(const Verdict& v) {

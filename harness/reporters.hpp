@@ -42,6 +42,9 @@ std::string markdown_code(const std::string& text);
 std::string choice_text(const Choice&);
 /// "2 passed, 1 failed" with every word that occurs.
 std::string summary_text(const Report&);
+/// "predicted for NVIDIA H200; a gain is known to 12 %", or that no prediction for that card was held to a
+/// measurement.
+std::string prediction_text(const Report&);
 /// What passes rest on where it is not the declared bits, each reason once: "2 passed: semantics inferred:
 /// ...".
 std::string notes_text(const Report&);

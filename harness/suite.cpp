@@ -112,6 +112,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.report.command = o.command;
   suite.report.executor = o.run.executor;
   suite.report.hardware = hardware_text(suite.hardware);
+  suite.report.hardware_measured = suite.hardware.source == "measured";
   suite.report.device = suite.chosen.device;
   return suite;
 }

@@ -15,6 +15,7 @@
 #include "harness/reference_executor.hpp"
 #include "harness/run_problem.hpp"
 #include "tests/harness/common_metrics.hpp"
+#include "tests/own_copy.hpp"
 
 namespace moe::harness {
 
@@ -27,17 +28,6 @@ inline TensorSet right_outputs(const Case& c, const TensorSet& inputs) {
   auto session = make_reference_executor(2)->open(c).session;
   session->bind(inputs);
   return session->run(device::RunMode::eager).outputs;
-}
-
-/// Tensors with memory of their own, to be spoilt.
-inline TensorSet own_copy(const TensorSet& set) {
-  TensorSet copy;
-  for (const Tensor& t : set.all()) {
-    Tensor mine(t.name(), t.dtype(), t.shape());
-    std::memcpy(mine.data(), t.data(), t.bytes());
-    copy.add(std::move(mine));
-  }
-  return copy;
 }
 
 /// A kernel that computes rightly from inputs that it misread.

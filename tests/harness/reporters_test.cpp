@@ -123,7 +123,16 @@ TEST(Reporters, HostileWordsStayWords) {
       EXPECT_EQ(text.find("\xEF\xBF\xBF"), std::string::npos);
     }
   }
-  EXPECT_EQ(markdown_report(report).find("\n- failed: \x1b"), std::string::npos);
+}
+
+// Catches: a promise of accuracy for a card on which no prediction was ever compared with a time.
+TEST(Reporters, AGainIsPromisedOnlyWhereItWasMeasured) {
+  Report report = report_of(Correctness::passed);
+  report.hardware_measured = true;
+  EXPECT_NE(table_report(report, false).find("a gain is known to"), std::string::npos);
+  report.hardware_measured = false;
+  EXPECT_EQ(table_report(report, false).find("a gain is known to"), std::string::npos);
+  EXPECT_NE(html_report(report).find("not compared with measurements there"), std::string::npos);
 }
 
 // Catches: a stage that is left out of the counts, or counted under another's name.

@@ -12,6 +12,7 @@
 #include "layer_draw.hpp"
 #include "reference/stage_rows.hpp"
 #include "reference/truth.hpp"
+#include "tests/own_copy.hpp"
 
 namespace moe::reference::draw {
 
@@ -110,17 +111,6 @@ inline GemmTrial gemm(Random& random, std::int64_t rows, std::int64_t columns, s
   return trial;
 }
 
-inline Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.name(), tensor.dtype(), tensor.shape());
-  std::copy_n(tensor.data(), tensor.bytes(), copy.data());
-  return copy;
-}
-inline TensorSet copy_of(const TensorSet& set) {
-  TensorSet copy;
-  for (const Tensor& tensor : set.all()) copy.add(copy_of(tensor));
-  return copy;
-}
-
 /// Rows of `width` bytes in blocks of `block` bytes; block i becomes block from[i].
 inline void reorder(Tensor& tensor, std::int64_t width, std::int64_t block,
                     const std::vector<std::int64_t>& from) {
@@ -136,7 +126,7 @@ inline void reorder(Tensor& tensor, std::int64_t width, std::int64_t block,
 /// The same sums for a kernel that takes the k's in another order: blocks of 128 (32 without block scales)
 /// backwards or shuffled.
 inline TensorSet in_another_order(Random& random, const GemmTrial& trial, bool shuffled) {
-  TensorSet inputs = copy_of(trial.inputs);
+  TensorSet inputs = own_copy(trial.inputs);
   const bool block = trial.problem.quant.block();
   const std::int64_t k = trial.problem.shape.hidden, width = block ? 128 : 32;
   std::vector<std::int64_t> from(std::size_t(k / width), 0);

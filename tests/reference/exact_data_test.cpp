@@ -17,6 +17,7 @@
 #include "fixtures/problem/number_formats.hpp"
 #include "reference/layer.hpp"
 #include "reference/stage_rows.hpp"
+#include "tests/own_copy.hpp"
 
 namespace moe::reference {
 namespace {
@@ -46,16 +47,6 @@ std::vector<Semantics> every_order(const QuantScheme& quant) {
     }
   }
   return all;
-}
-
-TensorSet own_copy(const TensorSet& set) {
-  TensorSet copy;
-  for (const Tensor& t : set.all()) {
-    Tensor mine(t.name(), t.dtype(), t.shape());
-    std::memcpy(mine.data(), t.data(), t.bytes());
-    copy.add(std::move(mine));
-  }
-  return copy;
 }
 
 std::vector<std::uint16_t> gemm_bits_of(const Problem& p, const TensorSet& inputs, const Semantics& s) {

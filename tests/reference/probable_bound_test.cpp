@@ -21,8 +21,7 @@ RC_GTEST_PROP(ProbableBound, NoBitExactSumLeavesIt, (std::uint64_t seed)) {
   const TensorTruth& truth = stage.tensors[0];
   const int order = int(random() % 3);
   const Semantics semantics = draw::semantics(random, trial.problem.quant);
-  const TensorSet inputs =
-      order ? draw::in_another_order(random, trial, order == 2) : draw::copy_of(trial.inputs);
+  const TensorSet inputs = order ? draw::in_another_order(random, trial, order == 2) : own_copy(trial.inputs);
   const StageTruth bits = draw::gemm_bits_of(trial.problem, inputs, semantics, 2);
   const draw::Reach reach = draw::reach_of(truth, bits.tensors[0].bits.as<std::uint16_t>());
   if (reach.outside > 0)
@@ -69,7 +68,7 @@ TEST(ProbableBound, IsTightOnNormalData) {
 
 // What a kernel with a fault reads instead of the inputs.
 TensorSet faulty(const draw::GemmTrial& trial, const std::string& fault) {
-  TensorSet inputs = draw::copy_of(trial.inputs);
+  TensorSet inputs = own_copy(trial.inputs);
   const std::int64_t k = trial.problem.shape.hidden, rows = trial.problem.shape.tokens;
   const std::int64_t missing = fault == "32 k's missing" ? 32 : fault == "128 k's missing" ? 128 : 0;
   for (std::int64_t r = 0; r < rows; ++r)

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     for (int order = 0; order < 3; ++order) {
       const Semantics semantics = draw::semantics(random, trial.problem.quant);
       const TensorSet inputs =
-          order ? draw::in_another_order(random, trial, order == 2) : draw::copy_of(trial.inputs);
+          order ? draw::in_another_order(random, trial, order == 2) : own_copy(trial.inputs);
       const StageTruth bits = draw::gemm_bits_of(trial.problem, inputs, semantics, threads);
       const draw::Reach reach = draw::reach_of(truth.tensors[0], bits.tensors[0].bits.as<std::uint16_t>());
       if (reach.outside > 0)
