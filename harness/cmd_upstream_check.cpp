@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
+#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/cli.hpp"
@@ -16,26 +17,65 @@
 namespace moe::harness {
 namespace {
 
+/// What one side says of its choice, put over what the command line says for both.
+void take_choice(const SideOptions& side, Choice& choice) {
+  choice.kernel = side.kernel.empty() ? Choice{}.kernel : side.kernel;
+  if (!side.tile.automatic()) choice.tile = side.tile;
+  if (!side.tile_down.automatic()) choice.tile_down = side.tile_down;
+}
+
+LayoutRequest request_of(Layout layout) { return parse_layout_request(name(layout)); }
+
 /// The options as they would be for one side alone.
 Options options_of(const Options& o, const SideOptions& side) {
   Options alone = o;
   alone.run.executor = side.executor;
   alone.run.executor_given = true;
-  alone.problem.choice.kernel = side.kernel.empty() ? Choice{}.kernel : side.kernel;
-  if (alone.problem.replay) alone.problem.replay->choice.kernel = alone.problem.choice.kernel;
+  take_choice(side, alone.problem.choice);
+  if (side.layout) alone.problem.layout = request_of(*side.layout);
+  if (alone.problem.replay) {
+    Choice& choice = alone.problem.replay->choice;
+    if (!side.tile.automatic()) choice.tile_down = TileConfig{};  // the line's belongs to the line's tile
+    take_choice(side, choice);
+    if (side.layout) choice.layout = *side.layout;
+  }
   alone.output.quiet = true;  // progress is told once, below
   return alone;
 }
 
-Choice with_kernel(Choice choice, const SideOptions& side) {
-  choice.kernel = side.kernel.empty() ? Choice{}.kernel : side.kernel;
-  return choice;
+/// One problem and the choices that are held against each other.
+struct PairWork {
+  Problem problem;
+  std::vector<Choice> before, after;
+};
+
+/// The works of both sides. A process's only kernel says what the line leaves open, for both; --after's
+/// before --before's, since a reviewer has the new kernel in mind.
+std::vector<PairWork> settle_pairs(Options& before_options, Suite& before, Options& after_options,
+                                   Suite& after) {
+  const bool asks_after = !before_options.run.executor.starts_with(kProcessPrefix);  // it has all ops
+  Options &asked = asks_after ? after_options : before_options,
+          &other = asks_after ? before_options : after_options;
+  const std::vector<Work> first = settle_works(asked, asks_after ? after : before);
+  other.problem.op = asked.problem.op;
+  other.problem.contract = asked.problem.contract;
+  other.problem.quant = asked.problem.quant;
+  const std::vector<Work> second = expand(other.problem, other.run.shard);
+  std::vector<PairWork> pairs;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const Work &b = asks_after ? second[i] : first[i], &a = asks_after ? first[i] : second[i];
+    pairs.push_back({b.problem, b.choices, a.choices});
+  }
+  return pairs;
 }
 
-PairRecord not_run(const Problem& problem, const Choice& choice, Correctness word, const std::string& why) {
+PairRecord not_run(const Problem& problem, const Choice& before, const Choice& after, Correctness word,
+                   const std::string& why) {
   PairRecord pair;
+  pair.before.trial.choice = before;
+  pair.after.trial.choice = after;
   for (CaseRecord* side : {&pair.before, &pair.after}) {
-    side->trial = {problem, choice};
+    side->trial.problem = problem;
     side->verdict = Verdict{};
     side->verdict->correctness = word;
     side->verdict->reason = why;
@@ -44,22 +84,36 @@ PairRecord not_run(const Problem& problem, const Choice& choice, Correctness wor
   return pair;
 }
 
+/// Blocks of the routed contract follow the tile, and so does the whole output of align.
+bool same_inputs(const Problem& problem, const Choice& before, const Choice& after) {
+  if (!inputs_follow_tile(problem) || before.tile.block_m == after.tile.block_m) return true;
+  if (problem.op == Op::align)
+    throw BadInput(
+        fmt::format("op align: before has {} tokens a block and after {}; both sides need the same",
+                    before.tile.block_m, after.tile.block_m));
+  return false;
+}
+
 /// Both sides of one problem in each of its layouts. Two processes hold the inputs: each side has half the
 /// room.
-void run_work(const Work& work, const Options& o, const PairPlan& plan, UpstreamReport& report) {
+void run_work(const PairWork& work, const PairPlan& plan, UpstreamReport& report) {
   const Routing routing = routing_of(work.problem);
   std::string why = no_room(work.problem, routing, plan.before);
   if (why.empty()) why = no_room(work.problem, routing, plan.after);
-  TensorSet inputs;
-  for (const Choice& choice : work.choices) {
-    const Choice before = with_kernel(choice, o.before), after = with_kernel(choice, o.after);
+  const auto make = [&](const Choice& c) {
+    return make_inputs(work.problem, c, routing, plan.before.threads);
+  };
+  TensorSet inputs, of_after;
+  for (std::size_t i = 0; i < work.before.size(); ++i) {
+    const Choice &before = work.before[i], &after = work.after[i];
     if (!why.empty()) {
-      report.pairs.push_back(not_run(work.problem, after, Correctness::refused, why));
+      report.pairs.push_back(not_run(work.problem, before, after, Correctness::refused, why));
       continue;
     }
-    if (inputs.all().empty() || inputs_follow_tile(work.problem))
-      inputs = make_inputs(work.problem, choice, routing, plan.before.threads);
-    report.pairs.push_back(compare_pair(work.problem, before, after, routing, inputs, plan));
+    const bool same = same_inputs(work.problem, before, after);
+    if (i == 0 || inputs_follow_tile(work.problem)) inputs = make(before);
+    of_after = same ? inputs : make(after);
+    report.pairs.push_back(compare_pair(work.problem, {before, inputs}, {after, of_after}, routing, plan));
   }
 }
 
@@ -136,9 +190,7 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   Options before_options = options_of(o, o.before), after_options = options_of(o, o.after);
   Suite before = open_suite(before_options, s), after = open_suite(after_options, s);
   const std::string why_not = obstacle(before, after);
-  const bool asks_after = !o.before.executor.starts_with(kProcessPrefix);  // it has all ops
-  const std::vector<Work> works =
-      asks_after ? settle_works(after_options, after) : settle_works(before_options, before);
+  const std::vector<PairWork> works = settle_pairs(before_options, before, after_options, after);
   PairPlan plan{side_plan(before, s, "before", o.output.quiet), side_plan(after, s, "after", o.output.quiet)};
   plan.samples = o.run.samples;
   UpstreamReport report{{o.before.executor, before.report.device},
@@ -146,12 +198,13 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
                         before.hardware.name,
                         {}};
   bool out_of_time = false;
-  for (const Work& work : works) {
+  for (const PairWork& work : works) {
     out_of_time = before.budget.over();
     if (out_of_time) break;
-    if (why_not.empty()) run_work(work, o, plan, report);
-    for (const Choice& choice : why_not.empty() ? std::vector<Choice>{} : work.choices)
-      report.pairs.push_back(not_run(work.problem, choice, Correctness::skipped, why_not));
+    if (why_not.empty()) run_work(work, plan, report);
+    for (std::size_t i = 0; !why_not.empty() && i < work.before.size(); ++i)
+      report.pairs.push_back(
+          not_run(work.problem, work.before[i], work.after[i], Correctness::skipped, why_not));
   }
   return finish(report, o, s, out_of_time);
 }

@@ -43,7 +43,9 @@ const std::vector<Command>& commands() {
         "deepseek-v3 "
         "--tp 8",
         "upstream-check --before cuda --after 'process:python3 new.py' --model mixtral-8x7b --fail-on "
-        "unexplained"}},
+        "unexplained",
+        "upstream-check --before emulated --after emulated --before-layout normal_mma --after-layout swap_ab "
+        "--model deepseek-v3 --tp 8 --tokens 1,16"}},
       {"reference",
        "compute a layer with the reference and write its inputs and every stage",
        "",

@@ -141,8 +141,16 @@ void check_sides(const Given& given, const Options& o) {
       throw BadInput(fmt::format(
           "upstream-check needs --{0}: the executor of the kernel {0} the change, as process:COMMAND",
           needed));
-  if (o.before.executor == o.after.executor && o.before.kernel == o.after.kernel)
-    throw BadInput("--before and --after are the same kernel; name --before-kernel and --after-kernel");
+  if (o.before == o.after)
+    throw BadInput(
+        "--before and --after are the same kernel; name --before-kernel and --after-kernel, or "
+        "--before-layout and --after-layout");
+  const bool several = o.problem.layout == LayoutRequest::both || o.problem.layout == LayoutRequest::all;
+  for (const char* one : {"before-layout", "after-layout"})
+    if (several && given.count(one))
+      throw BadInput(fmt::format(
+          "--layout {0} and --{1} contradict each other: {0} gives each side several layouts, --{1} one",
+          given.at("layout"), one));
 }
 
 void check_run(const Given& given, Options& o) {

@@ -59,9 +59,14 @@ struct RunOptions {
   int samples = 30;
 };
 
-/// The two sides of upstream-check; an executor each, as --executor is written.
+/// The two sides of upstream-check; an executor each, as --executor is written. What a side leaves open is
+/// what --layout, --tile and --tile-down (or the --case line) say for both.
 struct SideOptions {
   std::string executor, kernel;  // kernel: empty = the first that takes the case
+  std::optional<Layout> layout;
+  TileConfig tile, tile_down;  // automatic: not given
+  bool chooses() const { return layout || !tile.automatic() || !tile_down.automatic(); }
+  bool operator==(const SideOptions&) const = default;
 };
 
 struct OutputOptions {

@@ -29,8 +29,17 @@ struct PairRecord {
   Verdict verdict() const;
 };
 
-/// The choices name each side's kernel; the problem is one.
-PairRecord compare_pair(const Problem& problem, const Choice& before, const Choice& after,
-                        const Routing& routing, const TensorSet& inputs, const PairPlan& plan);
+/// The prediction of after over that of before, to be held against timing->ratio; empty where the model does
+/// not know both, or both are the same choice of one kernel.
+std::optional<double> predicted_ratio(const PairRecord& pair);
+
+/// One side of a problem: its kernel, layout and tile, and the inputs as this tile wants them (only blocks of
+/// the routed contract follow the tile).
+struct PairSide {
+  const Choice& choice;
+  const TensorSet& inputs;
+};
+PairRecord compare_pair(const Problem& problem, const PairSide& before, const PairSide& after,
+                        const Routing& routing, const PairPlan& plan);
 
 }  // namespace moe::harness

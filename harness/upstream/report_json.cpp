@@ -45,6 +45,7 @@ Json to_json(const PairRecord& pair) {
   j["before"] = to_json(pair.before);
   j["bits"] = bits_to_json(pair);
   j["timing"] = timing_to_json(pair);
+  if (const auto ratio = predicted_ratio(pair)) j["predicted_ratio"] = *ratio;
   return j;
 }
 

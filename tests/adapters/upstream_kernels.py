@@ -53,6 +53,22 @@ def refuses(gemm2):
     raise Refused("needs more tokens")
 
 
+def bound_to(layout, tokens, gemm2, topk_weights, problem):
+    if problem["layout"] != layout or problem["block_m"] != tokens:
+        raise Refused(f"this form is {layout} with {tokens} tokens a tile")
+    return combine(gemm2, topk_weights, layout == "swap_ab")
+
+
+@kernel(op="combine", semantics={"preset": "moeproof", "combine_fma": False})
+def normal_form(gemm2, topk_weights, problem):
+    return bound_to("normal_mma", 16, gemm2, topk_weights, problem)
+
+
+@kernel(op="combine", semantics="moeproof")
+def swapped_form(gemm2, topk_weights, problem):
+    return bound_to("swap_ab", 32, gemm2, topk_weights, problem)
+
+
 def claimed_time(call, plan):
     seconds = [float(sys.argv[1]) * (1 + 0.001 * sample) for sample in range(plan["samples"])]
     return {"seconds": seconds, "cold": plan["cold"], "graph": False, "device": "a clock", "driver": "none"}

@@ -111,6 +111,43 @@ def check_speed(t):
         t.hold("8.0" in read.stdout or "has no model" in read.stderr, "compare reads the report", read)
 
 
+def check_sides(t):
+    """Each side in a layout and tile of its own: kernels that take no other, and the built-in ones."""
+    own = ["--before-layout", "normal_mma", "--after-layout", "swap_ab", "--before-tile", "16x128x128", "--after-tile", "32x128x128"]
+    pair = combined("normal_form", "swapped_form", *own)
+    t.hold(pair.status == 0 and pair.word("before") == pair.word("after") == "passed", "each side gets its own choice", pair)
+    t.hold(pair.bits.get("word") == "explained" and "combine_order mul_add -> fma" in pair.bits["reason"], "and bits are explained", pair)
+    same = combined("normal_form", "swapped_form", "--layout", "swap_ab", "--tile", "32x128x128")
+    t.hold(same.word("before") == "refused" and same.word("after") == "passed", "without it one side refuses", same)
+
+    small = ["--hidden", "256", "--intermediate", "128", "--experts", "4", "--top-k", "2", "--tokens", "20"]
+    emulated = ["--before", "emulated", "--after", "emulated"]
+    layouts = Review([*emulated, *own[:4], "--tile", "16x128x128", *small])
+    case = layouts.cases[0] if layouts.cases else {}
+    t.hold(layouts.status == 0 and layouts.bits.get("word") == "explained" and "accumulator hmma -> wgmma" in layouts.bits["reason"],
+           "f16 mma against wgmma", layouts)
+    seconds = [side["prediction"]["seconds"] for side in (case["before"], case)]
+    t.hold(abs(case.get("predicted_ratio", 0) * seconds[0] / seconds[1] - 1) < 1e-9, "the ratio is that of the predictions", layouts)
+    t.hold("layout=normal_mma" in case["before"]["case"] and "layout=swap_ab" in case["case"], "each side's case has its layout", case)
+    twins = Review([*emulated, "--before-layout", "normal_wgmma", "--after-layout", "swap_ab", "--tile", "64x128x128", *small])
+    t.hold(twins.bits.get("word") == "same" and twins.bits["elements"] > 0, "both wgmma layouts are equal to the bit", twins)
+
+    again = Review([*emulated, "--before-layout", "normal_mma", "--before-tile", "16x128x128", "--case", case["case"]])
+    t.hold(again.cases and again.cases[0]["before"]["case"] == case["before"]["case"] and again.cases[0]["bits"] == case["bits"],
+           "a case line reviews the same pair", again)
+
+    routed = ["--op", "grouped_gemm", "--contract", "routed", *small]
+    blocks = Review([*emulated, *own, *routed])
+    t.hold(blocks.status == 0 and blocks.bits.get("different", 0) > 0 and blocks.bits["word"] == "explained",
+           "blocks of the routed contract follow each side's tile", blocks)
+    for words, text in (([*own, "--op", "align", *small], "both sides need the same"),
+                        ([*own[:2], "--layout", "both", *small], "several layouts"),
+                        (["--before-layout", "swap_ab", "--after-layout", "swap_ab", *small], "same kernel"),
+                        (["--before-layout", "sideways", *small], "--before-layout: ")):
+        review = Review([*emulated, *words])
+        t.hold(review.status == 2 and text in review.err and review.err.count("\n") == 1, f"usage: {text}", review)
+
+
 def check_usage(t):
     for words, text in ((["--before", BEFORE, *SIZES], "needs --after"), (["--before", BEFORE, "--after", BEFORE, *SIZES], "same kernel"),
                         (["--before", BEFORE, "--after", AFTER], "no problem given")):
@@ -161,6 +198,7 @@ def main():
     check_bits(t)
     check_faults(t)
     check_speed(t)
+    check_sides(t)
     check_usage(t)
     check_reports(t)
     check_derived(t)

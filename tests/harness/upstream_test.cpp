@@ -154,7 +154,8 @@ class TimedExecutor : public device::Executor {
 };
 
 PairRecord reviewed(device::Executor& before, device::Executor& after, const char* line = kGemm,
-                    SemanticsFinder* asks_before = nullptr, SemanticsFinder* asks_after = nullptr) {
+                    SemanticsFinder* asks_before = nullptr, SemanticsFinder* asks_after = nullptr,
+                    std::optional<Choice> choice_of_before = {}) {
   static const Hardware hardware = load_hardware("h200");
   const Case c = parse_case(line);
   PairPlan plan;
@@ -164,8 +165,9 @@ PairRecord reviewed(device::Executor& before, device::Executor& after, const cha
   plan.before.finder = asks_before;
   plan.after.finder = asks_after;
   const Routing routing = routing_of(c.problem);
-  return compare_pair(c.problem, c.choice, c.choice, routing, make_inputs(c.problem, c.choice, routing, 2),
-                      plan);
+  const TensorSet inputs = make_inputs(c.problem, c.choice, routing, 2);
+  const Choice before_choice = choice_of_before.value_or(c.choice);
+  return compare_pair(c.problem, {before_choice, inputs}, {c.choice, inputs}, routing, plan);
 }
 
 PlantedKernel right() {
@@ -207,6 +209,31 @@ TEST(ComparePair, SlowIsAFailureInEveryFormat) {
   const Report read = report_from_json(upstream_json(report), "memory");
   ASSERT_EQ(read.cases.size(), 1u);
   EXPECT_DOUBLE_EQ(read.cases.front().measurement->median(), 1.3e-4);
+}
+
+// Would catch a ratio that is predicted for one choice on both sides, one that is turned over, and a line
+// that reviews another pair than was reviewed.
+TEST(ComparePair, SidesOfTwoLayouts) {
+  TimedExecutor before(right(), 1e-4), after(right(), 0.8e-4);
+  Choice normal = parse_case(kGemm).choice;
+  normal.layout = Layout::normal_mma;
+  normal.tile = normal.tile_down = parse_tile("16x128x128");
+  UpstreamReport report{{"timed", {}}, {"timed", {}}, "NVIDIA H200", {}};
+  report.pairs.push_back(reviewed(before, after, kGemm, nullptr, nullptr, normal));
+  const PairRecord& pair = report.pairs.front();
+  EXPECT_EQ(pair.before.trial.choice, normal);
+  ASSERT_TRUE(pair.before.prediction && pair.after.prediction);
+  EXPECT_DOUBLE_EQ(*predicted_ratio(pair), pair.after.prediction->seconds / pair.before.prediction->seconds);
+  EXPECT_NE(pair.replay.find(" --before-layout normal_mma --before-tile 16x128x128 --before-tile-down "
+                             "16x128x128 --case "),
+            std::string::npos)
+      << pair.replay;
+  const std::string block = upstream_markdown(report);
+  EXPECT_NE(block.find("| normal_mma 16x128x128 -> swap_ab 8x128x128 |"), std::string::npos) << block;
+  EXPECT_NE(block.find("| predicted after / before |"), std::string::npos) << block;
+  EXPECT_NE(block.find("- predicted ratios of 1 cases are off by "), std::string::npos) << block;
+  // Of one choice on both sides nothing is predicted but that both are the same.
+  EXPECT_FALSE(predicted_ratio(reviewed(before, after)));
 }
 
 // Would catch bits that are compared where nobody owns them, a place that names another element, and a count
