@@ -17,10 +17,10 @@ namespace moe::harness {
 namespace {
 
 /// Each kernel, choice and scheme once: neither tokens nor data change how a kernel rounds, a tile may.
-std::vector<Case> cases_of(const ProblemOptions& o) {
+std::vector<Case> cases_of(const std::vector<Work>& works) {
   std::vector<Case> cases;
   std::set<std::string> seen;
-  for (const Work& work : expand(o, Shard{}))
+  for (const Work& work : works)
     for (const Choice& choice : work.choices) {
       Case c{work.problem, choice};
       if (seen.insert(to_line(small_case(c))).second) cases.push_back(std::move(c));
@@ -43,10 +43,16 @@ nlohmann::ordered_json document(const Report& report) {
 
 }  // namespace
 
-int cmd_infer_semantics(const Options& o, const Streams& s) {
-  if (o.problem.op != Op::moe_layer) throw BadInput("infer-semantics asks whole layers: --op moe_layer");
-  const std::vector<Case> cases = cases_of(o.problem);
-  const Suite suite = open_suite(o, s);
+int cmd_infer_semantics(const Options& given, const Streams& s) {
+  Options o = given;
+  require_problem(o.problem);  // before a process is started
+  Suite suite = open_suite(o, s);
+  const std::vector<Case> cases = cases_of(settle_works(o, suite));
+  if (stages_of(cases.empty() ? o.problem.op : cases.front().problem.op).empty())
+    throw BadInput(
+        fmt::format("op {} has no Semantics to find: ask moe_layer, grouped_gemm, quantize, act_quant or "
+                    "combine",
+                    name(o.problem.op)));
   if (suite.plan.executor == nullptr) {
     s.err << "moeproof: nothing ran: " << suite.chosen.why_not << "\n";
     return int(o.run.require_gpu ? ExitCode::infrastructure : ExitCode::nothing_ran);

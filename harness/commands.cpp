@@ -34,6 +34,7 @@ const std::vector<Command>& commands() {
        0,
        {"infer-semantics --model deepseek-v3 --tp 8 --layout all",
         "infer-semantics --model mixtral-8x7b --executor cuda --layout swap_ab --json found.json",
+        "infer-semantics --op grouped_gemm --contract masked --model deepseek-v3 --tp 8",
         "infer-semantics --model qwen3-235b-a22b --executor reference --semantics vllm-triton"}},
       {"upstream-check",
        "a change to a kernel as its reviewer asks for it: right, same bits, same speed",

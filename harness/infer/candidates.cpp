@@ -1,6 +1,7 @@
 #include "harness/infer/candidates.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace moe::harness {
@@ -12,26 +13,47 @@ constexpr double kFloors[] = {0, 1e-10, 448e-10, 1e-4, 1.0 / 512};
 /// Chains of k's; 0 = all of K. Under block scales a chain ends with its block.
 constexpr int kBlockChains[] = {32, 64, 128}, kChains[] = {0, 32, 64, 128, 256, 512};
 
-/// Scales that are powers of two: their products are exact in any order.
-bool exact_scales(const QuantScheme& quant) {
-  return quant.scale_format == ScaleFormat::ue8m0 && quant.kind != QuantKind::tensor_static;
-}
-
-void canonical_quantiser(const QuantScheme& quant, Semantics& s) {
+void canonical_quantiser(const Problem& p, Semantics& s) {
+  const QuantScheme& quant = p.quant;
   if (quant.kind == QuantKind::tensor_static) {  // the scale is given: no amax, no ratio
     s.amax_floor = 0;
     s.scale_formula = ScaleFormula::divide;
     if (s.quant_formula == QuantFormula::multiply_ratio) s.quant_formula = QuantFormula::multiply_inverse;
   }
-  if (exact_scales(quant)) s.quant_formula = QuantFormula::multiply_inverse;  // x / 2^e = x * 2^-e
+  if (exact_scales(p)) s.quant_formula = QuantFormula::multiply_inverse;  // x / 2^e = x * 2^-e
 }
 
-ScaleOrder canonical_order(const QuantScheme& quant, ScaleOrder order) {
-  if (exact_scales(quant)) return ScaleOrder::product_fma;
-  if (quant.block()) return order;
+ScaleOrder canonical_order(const Problem& p, ScaleOrder order) {
+  if (exact_scales(p)) return ScaleOrder::product_fma;
+  if (p.quant.block()) return order;
   if (order == ScaleOrder::act_weight_fma)
     return ScaleOrder::act_weight_mul_add;  // behind K nothing is added
   return order == ScaleOrder::product_mul_add ? ScaleOrder::product_fma : order;
+}
+
+/// An op by itself: fields of stages that it does not have.
+void canonical_op(Op op, Semantics& s) {
+  const Semantics usual;
+  if (op == Op::moe_layer) return;
+  if (op != Op::quantize && op != Op::act_quant) {
+    s.amax_floor = usual.amax_floor;
+    s.scale_formula = usual.scale_formula;
+    s.quant_formula = usual.quant_formula;
+  }
+  if (op != Op::grouped_gemm) {
+    s.accumulator = usual.accumulator;
+    s.hmma_order = usual.hmma_order;
+    s.promote_k = usual.promote_k;
+    s.scale_order = usual.scale_order;
+  }
+  if (op != Op::act_quant) {
+    s.gate_rounding = usual.gate_rounding;
+    s.product_rounding = usual.product_rounding;
+  }
+  if (op != Op::combine) {
+    s.weight_place = usual.weight_place;
+    s.combine_fma = usual.combine_fma;
+  }
 }
 
 /// One dimension of the product: every candidate so far, once with each value.
@@ -77,18 +99,43 @@ void drop_equals(std::vector<Semantics>& all) {
 }  // namespace
 
 std::string_view name(LayerStage stage) {
-  constexpr std::string_view names[kLayerStages] = {"quantize", "gemm1", "act_quant", "gemm2", "combine"};
+  constexpr std::string_view names[] = {"quantize", "gemm1", "act_quant", "gemm2", "combine", "grouped_gemm"};
   return names[int(stage)];
 }
 
+bool exact_scales(const Problem& p) {
+  return p.quant.scale_format == ScaleFormat::ue8m0 &&
+         (p.quant.kind != QuantKind::tensor_static || p.op == Op::grouped_gemm);
+}
+
+std::span<const LayerStage> stages_of(Op op) {
+  static constexpr std::array all = {LayerStage::quantize, LayerStage::gemm1,   LayerStage::act_quant,
+                                     LayerStage::gemm2,    LayerStage::combine, LayerStage::grouped_gemm};
+  switch (op) {
+    case Op::moe_layer:
+      return std::span(all).first(kLayerStages);
+    case Op::quantize:
+      return std::span(all).subspan(int(LayerStage::quantize), 1);
+    case Op::grouped_gemm:
+      return std::span(all).subspan(int(LayerStage::grouped_gemm), 1);
+    case Op::act_quant:
+      return std::span(all).subspan(int(LayerStage::act_quant), 1);
+    case Op::combine:
+      return std::span(all).subspan(int(LayerStage::combine), 1);
+    default:
+      return {};
+  }
+}
+
 Semantics canonical(const Problem& p, Semantics s) {
-  canonical_quantiser(p.quant, s);
+  canonical_quantiser(p, s);
   if (s.accumulator == Accumulator::wgmma) s.hmma_order = HmmaOrder::contiguous;
-  s.scale_order = canonical_order(p.quant, s.scale_order);
+  s.scale_order = canonical_order(p, s.scale_order);
   if (p.shape.activation == Activation::relu2) s.gate_rounding = GateRounding::none;
   if (p.shape.weight_on_input) s.weight_place = WeightPlace::input;
   // fma(w, y, +0) is w * y; without a weight the sum has no product
   if (p.shape.top_k == 1 || s.weight_place != WeightPlace::combine) s.combine_fma = false;
+  canonical_op(p.op, s);
   return s;
 }
 
@@ -116,6 +163,8 @@ std::vector<Semantics> candidate_semantics(const Problem& p) {
                                       ? std::vector<int>(std::begin(kBlockChains), std::end(kBlockChains))
                                       : std::vector<int>(std::begin(kChains), std::end(kChains));
   times(all, chains, [](Semantics& s, int v) { s.promote_k = v; });
+  for (Semantics& s : all) s = canonical(p, s);
+  drop_equals(all);
   return all;
 }
 
@@ -137,6 +186,7 @@ std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot) {
     case LayerStage::quantize:
       return quantiser_bits(s);
     case LayerStage::gemm1:
+    case LayerStage::grouped_gemm:
       return one_hot ? 0 : gemm_bits(s);
     case LayerStage::act_quant:
       return quantiser_bits(s) << 2 | rounding_bits(s);

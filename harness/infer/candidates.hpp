@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,12 +13,18 @@
 
 namespace moe::harness {
 
-/// Stages of a layer behind the router, in order.
-enum class LayerStage { quantize, gemm1, act_quant, gemm2, combine };
+/// Stages of a layer behind the router, in order; then the one of op=grouped_gemm.
+enum class LayerStage { quantize, gemm1, act_quant, gemm2, combine, grouped_gemm };
 inline constexpr int kLayerStages = 5;
 std::string_view name(LayerStage stage);
+/// Those an op has; none for one that does not round (topk, align).
+std::span<const LayerStage> stages_of(Op op);
 
-/// `s` with every field that nothing depends on, under the problem's scheme and shape, set to one agreed
+/// Scales that are powers of two, so that their products are exact in any order. A grouped GEMM by itself is
+/// given all of its scales in their format; a layer's static ones are any number.
+bool exact_scales(const Problem& problem);
+
+/// `s` with every field that nothing depends on, under the problem's op, scheme and shape, set to one agreed
 /// value: two Semantics that are equal afterwards (but for the preset's name) give equal bits for every
 /// input.
 Semantics canonical(const Problem& problem, Semantics s);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "harness/compare_output.hpp"
+#include "reference/operands.hpp"
 #include "reference/truth.hpp"
 
 namespace moe::harness {
@@ -36,6 +37,13 @@ std::vector<std::int64_t> pairs_of(const Problem& p, std::span<const std::int64_
   return pairs;
 }
 
+std::vector<std::int64_t> owned_rows(const Evidence& e) {
+  std::vector<std::int64_t> rows;
+  for (const reference::GemmRow& r : reference::contract_gemm(e.problem, e.inputs).rows)
+    rows.push_back(r.out);
+  return rows;
+}
+
 TensorSet together(const TensorSet& shown, const TensorSet& own) {
   TensorSet both;
   for (const Tensor& t : shown.all()) both.add(t);
@@ -57,6 +65,8 @@ StageTruth stage_truth(const Evidence& e, LayerStage stage, const TensorSet& out
       return reference::act_quant_truth(e.problem, tensors, pairs_of(e.problem, tokens), options);
     case LayerStage::gemm2:
       return reference::gemm_truth(e.problem, 2, tensors, pairs_of(e.problem, tokens), options);
+    case LayerStage::grouped_gemm:
+      return reference::grouped_gemm_truth(e.problem, e.inputs, owned_rows(e), options);
     case LayerStage::combine:
       break;
   }
@@ -130,8 +140,9 @@ class Continuation {
     const auto [place, fresh] = number_.try_emplace(std::move(key), branches_.size());
     if (fresh) {
       Branch& b = branches_.emplace_back();
-      for (const TensorTruth& t : o.truth.tensors)
-        if (shown(e, t) == nullptr) b.own.add(whole(e.problem, t));
+      if (e.problem.op == Op::moe_layer)  // another op has no stage behind this one
+        for (const TensorTruth& t : o.truth.tensors)
+          if (shown(e, t) == nullptr) b.own.add(whole(e.problem, t));
     }
     auto& members = branches_[place->second].candidates;
     members.insert(members.end(), o.candidates.begin(), o.candidates.end());
@@ -165,8 +176,7 @@ std::vector<int> eliminate(const Evidence& e, std::vector<int> from, std::span<c
                            std::vector<StageFinding>& findings) {
   std::vector<Branch> branches(1);
   branches[0].candidates = from;
-  for (int number = 0; number < kLayerStages; ++number) {
-    const auto stage = LayerStage(number);
+  for (const LayerStage stage : stages_of(e.problem.op)) {
     std::vector<Outcome> all;
     for (const Branch& b : branches)
       for (Outcome& o : outcomes(e, stage, b, tokens)) all.push_back(std::move(o));

@@ -37,7 +37,7 @@ struct StageFinding {
 
 /// A run's inputs and outputs with the space they are held against.
 struct Evidence {
-  const Problem& problem;  // of the run: op moe_layer, ids and weights among the inputs
+  const Problem& problem;  // of the run; of a layer ids and weights are among the inputs
   const TensorSet& inputs;
   const TensorSet& outputs;  // canonical tensors, any part of them
   const CandidateSpace& space;
@@ -46,8 +46,8 @@ struct Evidence {
 };
 
 /// Numbers of the candidates in `from` that give the bits of all compared stages, over the tokens in
-/// `tokens`. A stage that no candidate gives eliminates nothing (it is a contradiction, told among the
-/// findings).
+/// `tokens` (of op=grouped_gemm over all rows). A stage that no candidate gives eliminates nothing (it is a
+/// contradiction, told among the findings).
 std::vector<int> eliminate(const Evidence& e, std::vector<int> from, std::span<const std::int64_t> tokens,
                            std::vector<StageFinding>& findings);
 

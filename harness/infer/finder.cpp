@@ -57,7 +57,7 @@ Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& 
   plan.semantics.reset();
   if (!found.refusal.empty()) return judge(c, inputs, outputs, plan);  // it takes no probe: as if not asked
   if (!found.known() || found.left.size() > kMostTried)
-    return with_note(judge(c, inputs, outputs, plan), "no semantics inferred: " + found.summary());
+    return with_note(judge(c, inputs, outputs, plan), "no semantics inferred: " + found.brief());
   plan.own_router = true;
   const std::string note = "semantics inferred: " + found.summary();
   Verdict first;

@@ -17,7 +17,7 @@ namespace {
 
 /// More candidates than this are first held against one token.
 constexpr std::size_t kMany = 4;
-/// Two blocks that cancel and one of constants.
+/// Two blocks that cancel and one of constants, where a probe's rows are `hidden`.
 constexpr std::int64_t kLeastHidden = 384;
 
 /// Values of each field among the candidates with these numbers.
@@ -46,6 +46,7 @@ std::vector<std::string> fields_behind(LayerStage stage) {
     case LayerStage::quantize:
       return {"amax_floor", "scale_formula", "quant_formula"};
     case LayerStage::gemm1:
+    case LayerStage::grouped_gemm:
       return {"accumulator", "hmma_order", "promote_k", "scale_order"};
     case LayerStage::act_quant:
       return {"gate_rounding", "product_rounding"};
@@ -85,7 +86,8 @@ void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
   const auto all = first_tokens(probe.trial.problem.shape.tokens);
   std::vector<StageFinding> findings;
   const bool dynamic = probe.trial.problem.quant.kind == QuantKind::tensor_dynamic;
-  const bool whole = dynamic && !outputs.has("gemm1");  // a scale follows from the activations of all rows
+  // a scale follows from the activations of all rows; an op by itself is cheap
+  const bool whole = (dynamic && !outputs.has("gemm1")) || probe.trial.problem.op != Op::moe_layer;
   if (left_.size() > kMany && !whole) left_ = eliminate(e, left_, std::span(all).first(1), findings);
   const bool clear = std::none_of(findings.begin(), findings.end(), [](auto& f) { return f.left.empty(); });
   if (clear) left_ = eliminate(e, left_, all, findings);
@@ -102,7 +104,8 @@ void Inquiry::learn(const Probe& probe, const StageFinding& f) {
     result_.contradictions.push_back({probe.name, stage, f.stage_only,
                                       fmt::format("{} of {} elements differ from the nearest candidate, {}",
                                                   d.wrong, d.checked, d.place)});
-    for (int s = f.stage_only ? int(f.stage) : 0; s <= int(f.stage); ++s)
+    const bool alone = f.stage_only || probe.trial.problem.op != Op::moe_layer;
+    for (int s = alone ? int(f.stage) : 0; s <= int(f.stage); ++s)
       for (const std::string& field : fields_behind(LayerStage(s))) doubted_.insert(field);
   }
   for (const auto& out : f.ruled_out) {
@@ -151,7 +154,8 @@ device::Opened open_probes(device::Executor& executor, const Case& c, Case& laye
   device::Opened opened = executor.open(layer);
   if (opened.session != nullptr) return opened;
   layer = own_case(c);
-  if (layer.problem.shape.hidden < kLeastHidden)
+  const bool rows_are_hidden = c.problem.op != Op::grouped_gemm && c.problem.op != Op::act_quant;
+  if (rows_are_hidden && layer.problem.shape.hidden < kLeastHidden)
     return {nullptr,
             fmt::format("probes of other sizes are refused ({}), and hidden {} is below the {} they need",
                         opened.refusal, layer.problem.shape.hidden, kLeastHidden)};
@@ -177,6 +181,12 @@ std::string Inference::summary() const {
     if (f.state != FieldState::irrelevant)
       words.push_back(fmt::format("{} {}", f.field, fmt::join(f.values, "|")));
   return fmt::format("no preset: {}", fmt::join(words, ", "));
+}
+
+std::string Inference::brief() const {
+  if (!refusal.empty() || contradictions.empty()) return summary();
+  return fmt::format("unknown in stage {} (probe {})", contradictions.front().stage,
+                     contradictions.front().probe);
 }
 
 Inference infer_semantics(device::Executor& executor, const Case& c, int threads) {

@@ -42,7 +42,7 @@ struct Contradiction {
 
 struct Inference {
   Case trial;                        // the kernel and choice that was asked
-  Problem layer;                     // what the probes ran, and what candidates are canonical under
+  Problem layer;                     // what the probes ran (any op), and what candidates are canonical under
   std::string refusal;               // not empty: the executor took no probe
   std::vector<std::string> stages;   // whose outputs were seen
   std::vector<Semantics> left;       // canonical; with the first matching preset's name, else "inferred"
@@ -56,6 +56,9 @@ struct Inference {
   bool known() const { return refusal.empty() && contradictions.empty() && !left.empty(); }
   /// "vllm-triton", "moeproof or deepgemm", "scale_order product_fma, ... (no preset)", "unknown: ...".
   std::string summary() const;
+  /// The same where the numbers of a contradiction would say too much: "unknown in stage gemm1 (probe
+  /// chains)".
+  std::string brief() const;
 };
 
 /// The kernel of `c` (tiles settled) on `executor`. Probes have small_case's sizes, or c's own where the

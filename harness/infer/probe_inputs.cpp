@@ -9,7 +9,12 @@
 namespace moe::harness {
 namespace {
 
-/// Slot 0 of token t: local expert t mod L with weight 1; the other slots: the next experts, weight 0.
+bool is_weight(const Tensor& t) {
+  return t.name() == "w13" || t.name() == "w2" || t.name().ends_with("_bias");
+}
+
+}  // namespace
+
 Routing plain_routing(const Problem& p) {
   const MoeShape& s = p.shape;
   Routing r{s.tokens, s.top_k, {}, {}};
@@ -23,12 +28,6 @@ Routing plain_routing(const Problem& p) {
   }
   return r;
 }
-
-bool is_weight(const Tensor& t) {
-  return t.name() == "w13" || t.name() == "w2" || t.name().ends_with("_bias");
-}
-
-}  // namespace
 
 std::uint64_t ProbeRandom::next() {
   std::uint64_t z = state_ += 0x9E3779B97F4A7C15u;

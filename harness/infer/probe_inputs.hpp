@@ -20,6 +20,9 @@ class ProbeRandom {
   std::uint64_t state_;
 };
 
+/// Slot 0 of token t: local expert t mod L with weight 1; the other slots: the next experts, weight 0.
+Routing plain_routing(const Problem& problem);
+
 class ProbeInputs {
  public:
   /// `c` is the probe's case: op moe_layer, load trace (ids and weights are inputs).

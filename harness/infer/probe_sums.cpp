@@ -9,22 +9,8 @@
 namespace moe::harness {
 namespace {
 
-/// Any finite e4m3 value: 18 powers of two.
-float wide_value(ProbeRandom& random) {
-  return decode_e4m3(std::uint8_t(random.below(0x7F) | (random.below(2) << 7)));
-}
-
-float code_value(ProbeRandom& random) { return float(8 + random.below(8)) / 8; }
-
 /// An amax that no formula divides exactly.
 float odd_amax(ProbeRandom& random) { return float(129 + 2 * random.below(63)) / 128; }
-
-std::vector<int> permutation(int n, ProbeRandom& random) {
-  std::vector<int> order(static_cast<std::size_t>(n));
-  std::iota(order.begin(), order.end(), 0);
-  for (int i = n - 1; i > 0; --i) std::swap(order[std::size_t(i)], order[std::size_t(random.below(i + 1))]);
-  return order;
-}
 
 /// block128: groups 2 p and 2 p + 1 of a row have the same codes, the weights of the second are the negated
 /// ones of the first, and its scales have nearly the same product: what is left is rounding.
@@ -65,20 +51,6 @@ void block_orders(ProbeInputs& in) {
 
 /// Half way between two bf16 values, the lower of which is half way between two e4m3 values (1 and 1.125).
 constexpr double kTwofoldMiddle = 273.0 / 256;
-
-/// A weight scale under which two of the orders (act first, weight first, product first) round p * a * w to
-/// different bf16 values, near `middle` (half way between two); `which` says which two. 0 where there is
-/// none.
-float telling_scale(ProbeRandom& random, float p, float a, double middle, int which) {
-  for (int attempt = 0; attempt < 16; ++attempt) {
-    const float w =
-        bits_float(float_bits(float(middle / (double(p) * a))) + std::uint32_t(random.below(5)) - 2);
-    const std::uint16_t bits[] = {encode_bf16((p * a) * w), encode_bf16((p * w) * a),
-                                  encode_bf16(p * (a * w))};
-    if (bits[which % 3] != bits[(which + 1) % 3]) return w;
-  }
-  return 0;
-}
 
 /// The peak of every 128 values is `top`, whose code is 448; returns the scale of such a row.
 float flat_row(ProbeInputs& in, std::int64_t t, float top, float scale) {
@@ -167,6 +139,30 @@ void spread_weights(ProbeInputs& in, int e, std::int64_t j, const Span& span, co
 }
 
 }  // namespace
+
+float wide_value(ProbeRandom& random) {
+  return decode_e4m3(std::uint8_t(random.below(0x7F) | (random.below(2) << 7)));
+}
+
+float code_value(ProbeRandom& random) { return float(8 + random.below(8)) / 8; }
+
+std::vector<int> permutation(int n, ProbeRandom& random) {
+  std::vector<int> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = n - 1; i > 0; --i) std::swap(order[std::size_t(i)], order[std::size_t(random.below(i + 1))]);
+  return order;
+}
+
+float telling_scale(ProbeRandom& random, float p, float a, double middle, int which) {
+  for (int attempt = 0; attempt < 16; ++attempt) {
+    const float w =
+        bits_float(float_bits(float(middle / (double(p) * a))) + std::uint32_t(random.below(5)) - 2);
+    const std::uint16_t bits[] = {encode_bf16((p * a) * w), encode_bf16((p * w) * a),
+                                  encode_bf16(p * (a * w))};
+    if (bits[which % 3] != bits[(which + 1) % 3]) return w;
+  }
+  return 0;
+}
 
 void fill_orders(ProbeInputs& in, int number) {
   const QuantScheme& quant = in.problem().quant;

@@ -1,8 +1,12 @@
 #include "harness/infer/probes.hpp"
 
 #include <functional>
+#include <utility>
 
 #include "fixtures/problem/auto_tile.hpp"
+#include "harness/infer/candidates.hpp"
+#include "harness/infer/gemm_probes.hpp"
+#include "harness/infer/op_probes.hpp"
 #include "harness/infer/probe_fill.hpp"
 
 namespace moe::harness {
@@ -11,9 +15,8 @@ namespace {
 constexpr std::int64_t kTokens = 6;
 
 /// Ids and weights are inputs of the layer, so that no router stands between the probe and what it asks.
-Case layer_case(Case c) {
+Case probe_case(Case c) {
   Problem& p = c.problem;
-  p.op = Op::moe_layer;
   p.model.clear();
   p.shape.tokens = kTokens;
   p.routing = {};
@@ -26,28 +29,39 @@ Case layer_case(Case c) {
   return c;
 }
 
-bool exact_scales(const QuantScheme& q) {
-  return q.scale_format == ScaleFormat::ue8m0 && q.kind != QuantKind::tensor_static;
-}
+std::vector<Probe> make_layer_probes(const Case& c);
 
 }  // namespace
 
 Case small_case(const Case& c) {
-  Case small = layer_case(c);
+  Case small = probe_case(c);
   MoeShape& s = small.problem.shape;
   s.tp = s.ep = 1;
   small.problem.rank = 0;
   s.hidden = c.problem.quant.block() ? 640 : 1152;  // a last group of 128 for constants; chains of 512 twice
   s.intermediate = 256;
+  const bool gemm = small.problem.op == Op::grouped_gemm;
+  // what is summed or quantised is the longer
+  if ((gemm && c.problem.gemm == 2) || small.problem.op == Op::act_quant)
+    std::swap(s.hidden, s.intermediate);
+  else if (gemm)
+    s.intermediate = 128;
   s.experts = 4;
-  s.top_k = s.top_k > 1 ? 3 : 1;
+  s.top_k = s.top_k == 1 ? 1 : gemm ? 2 : 3;
   s.shared_experts = 0;
   return small;
 }
 
-Case own_case(const Case& c) { return layer_case(c); }
+Case own_case(const Case& c) { return probe_case(c); }
 
 std::vector<Probe> make_probes(const Case& c) {
+  if (c.problem.op == Op::grouped_gemm) return make_gemm_probes(c);
+  return c.problem.op == Op::moe_layer ? make_layer_probes(c) : make_op_probes(c);
+}
+
+namespace {
+
+std::vector<Probe> make_layer_probes(const Case& c) {
   const QuantScheme& q = c.problem.quant;
   std::vector<Probe> probes;
   const auto add = [&](const std::string& name, bool one_hot, const std::function<void(ProbeInputs&)>& fill) {
@@ -63,14 +77,17 @@ std::vector<Probe> make_probes(const Case& c) {
   };
   add("gates", true, fill_gates);
   // one scale a layer: one amax a run
-  if (!exact_scales(q)) add_each("ties", true, q.kind == QuantKind::tensor_dynamic ? 4 : 1, fill_ties);
+  if (!exact_scales(c.problem))
+    add_each("ties", true, q.kind == QuantKind::tensor_dynamic ? 4 : 1, fill_ties);
   if (q.kind != QuantKind::tensor_static)
     add_each("tiny", true, q.kind == QuantKind::tensor_dynamic ? 2 : 1, fill_tiny);
   if (c.problem.shape.top_k > 1) add("combine", true, fill_combine);
   add("chains", false, fill_chains);
-  if (!exact_scales(q)) add_each("orders", false, q.tensor() ? 3 : 1, fill_orders);
+  if (!exact_scales(c.problem)) add_each("orders", false, q.tensor() ? 3 : 1, fill_orders);
   add("ordinary", false, fill_ordinary);
   return probes;
 }
+
+}  // namespace
 
 }  // namespace moe::harness

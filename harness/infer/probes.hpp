@@ -1,4 +1,4 @@
-// Which layers tell implementations apart? A few designed inputs for which the values of a Semantics field
+// Which inputs tell implementations apart? A few designed layers for which the values of a Semantics field
 // give different bits; each isolates one question, so that it can be answered from the layer's output alone,
 // too:
 //
@@ -13,6 +13,8 @@
 //             bf16 values, with scales of 24 bits (other schemes)
 //   chains    sums of widely spread products whose true value is zero: what is left is the accumulator's own
 //   ordinary  normal data: what was found must hold where nothing was designed
+//
+// A grouped GEMM by itself is asked by gemm_probes.hpp, the small ops by op_probes.hpp.
 #pragma once
 #include <string>
 #include <vector>
@@ -29,13 +31,13 @@ struct Probe {
   bool one_hot = false;  // see stage_key
 };
 
-/// A small layer (8 tokens, hidden 1024, intermediate 256, 4 experts) with the scheme, activation and choice
-/// of `c`; top_k 4, or 1 where the layer's is.
+/// A small case of the op of `c` (6 tokens, K 640 or 1152, 256 columns or activations, 4 experts) with its
+/// scheme, activation and choice; top_k 3, or 1 where the layer's is.
 Case small_case(const Case& c);
-/// The layer of `c` itself with 6 tokens, for a kernel that takes no other sizes.
+/// The op of `c` itself with 6 tokens, for a kernel that takes no other sizes.
 Case own_case(const Case& c);
 
-/// The probes of a layer that small_case or own_case gave, in the order in which they divide the space
+/// The probes of a case that small_case or own_case gave, in the order in which they divide the space
 /// fastest.
 std::vector<Probe> make_probes(const Case& layer);
 

@@ -65,7 +65,7 @@ def check_bits(t):
     t.hold(known.status == 0 and known.bits.get("word") == "explained", "declared roundings explain the bits", known)
     t.hold("combine_order fma -> mul_add" in known.bits.get("reason", ""), "and say which rounding", known)
     found = combined("fused_undeclared", "rounded")
-    t.hold(found.bits.get("word") == "explained" and " (a preset that gives its bits" in found.bits["reason"], "a preset is found", found)
+    t.hold(found.bits.get("word") == "explained" and "as moeproof (inferred)" in found.bits["reason"], "roundings are found", found)
     t.hold(combined("fused", "rounded", "--fail-on", "unexplained").status == 0, "explained is not unexplained")
 
 
