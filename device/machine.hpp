@@ -21,6 +21,7 @@ struct LaunchConfig {
   unsigned grid = 1, block = 1;  // one-dimensional
   std::size_t shared_bytes = 0;  // dynamic
   bool dependent = false;        // may start before the kernel in front of it ends (griddepcontrol)
+  bool cooperative = false;      // all CTAs run at once and may wait for each other
 };
 
 class Machine {

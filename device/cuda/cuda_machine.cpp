@@ -151,9 +151,16 @@ void CudaMachine::launch(int variant, const LaunchConfig& config, const void* pa
           "cuFuncSetAttribute");
     k.shared_bytes = config.shared_bytes;
   }
-  CUlaunchAttribute dependent{};
-  dependent.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  dependent.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (config.dependent) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attributes[count++].value.programmaticStreamSerializationAllowed = 1;
+  }
+  if (config.cooperative) {
+    attributes[count].id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+    attributes[count++].value.cooperative = 1;
+  }
   CUlaunchConfig launch{};
   launch.gridDimX = config.grid;
   launch.gridDimY = launch.gridDimZ = 1;
@@ -161,8 +168,8 @@ void CudaMachine::launch(int variant, const LaunchConfig& config, const void* pa
   launch.blockDimY = launch.blockDimZ = 1;
   launch.sharedMemBytes = unsigned(config.shared_bytes);
   launch.hStream = stream_;
-  launch.attrs = &dependent;
-  launch.numAttrs = config.dependent ? 1 : 0;
+  launch.attrs = attributes;
+  launch.numAttrs = count;
   void* arguments[] = {const_cast<void*>(params)};
   check(driver().launch_kernel_ex(&launch, k.function, arguments, nullptr), "cuLaunchKernelEx");
 }

@@ -238,38 +238,4 @@ void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b) {
   wake(c, Blocked::mma, std::uint32_t(t.warp), t.warp * 32, t.warp * 32 + 32);
 }
 
-void ld_volatile(const void* p, void* value) {  // always a place to switch: the value may come from elsewhere
-  Cta& c = *current;
-  const Pc pc = MOE_CALLER();
-  yield(c);
-  const auto a = reinterpret_cast<std::uintptr_t>(p);
-  if (a % 16) {
-    report(c, "misaligned-access", pc, "16-byte load at an address that is ", std::uint64_t(a % 16),
-           " modulo 16");
-    stop(c);
-  }
-  global_access(c, a, 16, Access::atomic, pc, "polling load");
-  std::memcpy(value, p, 16);
-}
-
-void atomic_add(void* p, std::uint32_t value) {
-  Cta& c = *current;
-  const Pc pc = MOE_CALLER();
-  maybe_yield(c);
-  global_access(c, reinterpret_cast<std::uintptr_t>(p), 4, Access::atomic, pc, "atomic add");
-  __atomic_fetch_add(static_cast<std::uint32_t*>(p), value, __ATOMIC_RELAXED);
-}
-
-void atomic_max(void* p, std::uint32_t value) {
-  Cta& c = *current;
-  const Pc pc = MOE_CALLER();
-  maybe_yield(c);
-  global_access(c, reinterpret_cast<std::uintptr_t>(p), 4, Access::atomic, pc, "atomic max");
-  auto* target = static_cast<std::uint32_t*>(p);
-  std::uint32_t old = __atomic_load_n(target, __ATOMIC_RELAXED);
-  while (old < value &&
-         !__atomic_compare_exchange_n(target, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-  }
-}
-
 }  // namespace moe::hopper::engine

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
 #include "device/hopper/emulated.hpp"
 
@@ -49,6 +50,33 @@ void land_piece(Cta& c, const Copy& copy, std::uint32_t first, std::uint32_t las
   c.mbarriers[std::size_t(copy.bar)].bytes_due -= std::int64_t(last - first) * copy.row_bytes;
 }
 
+/// The part of a box that lies in the matrix: `rows` rows of `width` bytes from `first` on.
+struct Inside {
+  std::uint64_t first = 0, width = 0, rows = 0;
+};
+Inside inside(const hopper::EmulatedTensorMap& m, int x, int y) {
+  const std::int64_t x0 = std::max(x, 0),
+                     x1 = std::min<std::int64_t>(std::int64_t(x) + m.box_cols, std::int64_t(m.cols));
+  const std::int64_t y0 = std::max(y, 0),
+                     y1 = std::min<std::int64_t>(std::int64_t(y) + m.box_rows, std::int64_t(m.rows));
+  if (x0 >= x1 || y0 >= y1) return {};
+  return {m.base + std::uint64_t(y0) * m.stride + std::uint64_t(x0), std::uint64_t(x1 - x0),
+          std::uint64_t(y1 - y0)};
+}
+
+/// What a copy reads from global memory may be written by a kernel: its order, row by row.
+void order_source(Cta& c, const Copy& copy, Pc pc, int bar, std::uint32_t phase) {
+  if (!copy.tensor) {
+    const auto a = reinterpret_cast<std::uintptr_t>(copy.source);
+    if (is_ordered(c, a)) order_copy_read(c, a, std::uint64_t(copy.rows) * copy.row_bytes, pc, bar, phase);
+    return;
+  }
+  const Inside in = inside(copy.map, copy.x, copy.y);
+  if (in.rows == 0 || !is_ordered(c, in.first)) return;
+  for (std::uint64_t row = 0; row < in.rows; ++row)
+    order_copy_read(c, in.first + row * copy.map.stride, in.width, pc, bar, phase);
+}
+
 /// Common part of loads: the mbarrier, the shadow of the target, the pieces; lands at once where the mode
 /// says so.
 void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
@@ -69,6 +97,7 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   if (c.check)
     async_write(c, prototype.target, bytes, observer(c.running->knows, c.running->id), pc, index,
                 b.phase + 1);
+  if (c.check) order_source(c, prototype, pc, index, b.phase + 1);
   c.copies.push_back(prototype);
   Copy& copy = c.copies.back();
   copy.bar = index;
@@ -82,18 +111,13 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
 
 /// The rows of a box that lie in the matrix are read from global memory.
 void check_box(Cta& c, const hopper::EmulatedTensorMap& m, int x, int y, Pc pc) {
-  const std::int64_t x0 = std::max(x, 0),
-                     x1 = std::min<std::int64_t>(std::int64_t(x) + m.box_cols, std::int64_t(m.cols));
-  const std::int64_t y0 = std::max(y, 0),
-                     y1 = std::min<std::int64_t>(std::int64_t(y) + m.box_rows, std::int64_t(m.rows));
-  if (x0 >= x1 || y0 >= y1) return;
-  const std::uint64_t first = m.base + std::uint64_t(y0) * m.stride + std::uint64_t(x0);
-  const std::uint64_t width = std::uint64_t(x1 - x0), last = first + std::uint64_t(y1 - 1 - y0) * m.stride;
+  const Inside in = inside(m, x, y);
+  if (in.rows == 0) return;
   // first and last row bound all of them; the log wants each row, and only of memory that kernels may write
-  global_access(c, last, width, Access::read, pc, "TMA copy");
-  if (!c.cached.logged) return global_access(c, first, width, Access::read, pc, "TMA copy");
-  for (std::uint64_t row = first; row < last; row += m.stride)
-    global_access(c, row, width, Access::read, pc, "TMA copy");
+  global_access(c, in.first + (in.rows - 1) * m.stride, in.width, Access::read, pc, "TMA copy");
+  if (!c.cached.logged) return global_access(c, in.first, in.width, Access::read, pc, "TMA copy");
+  for (std::uint64_t row = 0; row + 1 < in.rows; ++row)
+    global_access(c, in.first + row * m.stride, in.width, Access::read, pc, "TMA copy");
 }
 
 }  // namespace
@@ -116,10 +140,19 @@ void copy_step(Cta& c, std::size_t i) {
 
 void bulk_step(Cta& c, std::size_t queued) {
   BulkStore& b = c.bulk_stores[c.bulk_queue[queued]];
+  if (!b.read) {
+    b.held = std::make_unique<std::uint8_t[]>(b.bytes);
+    std::memcpy(b.held.get(), c.shared + b.source, b.bytes);
+    b.read = true;
+    wake(c, Blocked::bulk, std::uint32_t(b.thread), b.thread, b.thread + 1);
+    if (!c.lands_at_once()) return;
+  }
   c.bulk_queue[queued] = c.bulk_queue.back();
   c.bulk_queue.pop_back();
-  std::memcpy(b.target, c.shared + b.source, b.bytes);
+  std::memcpy(b.target, b.held.get(), b.bytes);
+  b.held.reset();
   b.done = true;
+  changed(c, reinterpret_cast<std::uintptr_t>(b.target), b.bytes);
   wake(c, Blocked::bulk, std::uint32_t(b.thread), b.thread, b.thread + 1);
 }
 
@@ -189,7 +222,14 @@ void bulk_store(void* dst, const void* src, std::uint32_t bytes) {
   }
   global_access(c, to, bytes, Access::write, pc, "bulk store");
   const auto number = std::uint32_t(c.bulk_stores.size());
-  c.bulk_stores.push_back({pc, t.id, offset, bytes, static_cast<std::uint8_t*>(dst), false, 0});
+  BulkStore store;
+  store.pc = pc;
+  store.thread = t.id;
+  store.source = offset;
+  store.bytes = bytes;
+  store.target = static_cast<std::uint8_t*>(dst);
+  c.bulk_stores.push_back(std::move(store));
+  if (is_ordered(c, to)) order_copy_write(c, to, bytes, pc, number);
   c.counts.store_bytes += bytes;
   if (c.check) async_read(c, offset, bytes, observer(t.knows, t.id), pc, "bulk store", {-1, 0, number + 1});
   c.bulk_queue.push_back(number);
@@ -204,7 +244,7 @@ void bulk_commit() {
   maybe_yield(*current);
 }
 
-void bulk_wait(int groups_left, bool) {
+void bulk_wait(int groups_left, bool read_only) {
   Cta& c = *current;
   const Pc pc = MOE_CALLER();
   maybe_yield(c);
@@ -212,9 +252,21 @@ void bulk_wait(int groups_left, bool) {
   if (int(t.bulk_groups.size()) <= groups_left) return;
   const std::size_t over = t.bulk_groups.size() - std::size_t(groups_left);
   const std::uint32_t last = t.bulk_groups[over - 1];
-  for (std::uint32_t i = 0; i < last; ++i)
-    while (!c.bulk_stores[t.bulk_stores[i]].done) block(c, Blocked::bulk, std::uint32_t(t.id), 0, pc);
-  for (std::uint32_t i = 0; i < last; ++i) c.bulk_stores[t.bulk_stores[i]].waited = t.knows.own;
+  const auto waiting_for = [&](std::uint32_t i) {
+    const BulkStore& b = c.bulk_stores[t.bulk_stores[i]];
+    return read_only ? !b.read : !b.done;
+  };
+  const std::uint32_t first = read_only ? t.bulk_read : 0;
+  for (std::uint32_t i = first; i < last; ++i)
+    while (waiting_for(i)) block(c, Blocked::bulk, std::uint32_t(t.id), 0, pc);
+  for (std::uint32_t i = first; i < last; ++i) {
+    BulkStore& b = c.bulk_stores[t.bulk_stores[i]];
+    if (!b.waited) b.waited = t.knows.own;
+    if (!read_only) b.written_known = t.knows.own;
+  }
+  t.bulk_read = std::max(t.bulk_read, last);
+  if (read_only) return tick(c, t);  // a wait for the writes may follow
+  t.bulk_read -= last;
   t.bulk_stores.erase(t.bulk_stores.begin(), t.bulk_stores.begin() + last);
   t.bulk_groups.erase(t.bulk_groups.begin(), t.bulk_groups.begin() + std::ptrdiff_t(over));
   for (std::uint32_t& end : t.bulk_groups) end -= last;

@@ -10,6 +10,7 @@
 
 #include "device/emulator/emulator.hpp"
 #include "device/emulator/fiber.hpp"
+#include "device/emulator/global_order.hpp"
 #include "device/emulator/independence.hpp"
 #include "device/emulator/knowledge.hpp"
 #include "device/emulator/trace.hpp"
@@ -65,7 +66,7 @@ struct AsyncReader {
 };
 
 // ---- threads and what they wait for
-enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, mma, bulk, done };
+enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, mma, bulk, poll, done };
 
 struct Accumulators {  // a d[R] of a thread's wgmmas, on its stack
   std::uintptr_t lo, hi;
@@ -86,10 +87,20 @@ struct Thread {
   int accumulator_count = 0;
   std::uint32_t issued = 0, waited = 0;  // wgmmas
   std::vector<std::uint32_t> wgmma_groups, bulk_stores, bulk_groups;
+  std::uint32_t bulk_read = 0;  // so many of bulk_stores have been seen to have read
   std::uint32_t converged = 0;  // warp-wide instructions executed since the warp last waited
   std::uint32_t mma_issued = 0;
   std::uintptr_t mma_lo = ~std::uintptr_t(0),
-                 mma_hi = 0;  // holds the accumulators of mma.sync that may still run
+                 mma_hi = 0;          // holds the accumulators of mma.sync that may still run
+  Others fenced_release, to_acquire;  // fence.acq_rel: what a relaxed red releases, what a fence will acquire
+  struct Polled {                     // its last polling load
+    Pc pc = 0;
+    std::uintptr_t address = 0;
+    std::uint64_t changes = 0;
+    std::uint32_t tries = 0;
+    std::uint8_t value[16] = {};
+  };
+  Polled polled;
 };
 
 // ---- asynchronous engines
@@ -118,8 +129,10 @@ struct BulkStore {
   int thread = 0;
   std::uint32_t source = 0, bytes = 0;
   std::uint8_t* target = nullptr;
-  bool done = false;
-  Clock waited = 0;  // the thread's clock when its wait saw the end
+  bool read = false, done = false;       // has read shared memory, has written global memory
+  Clock waited = 0;                      // the thread's clock when a wait saw that it has read
+  Clock written_known = 0;               // and when one saw that it has written
+  std::unique_ptr<std::uint8_t[]> held;  // between the two
 };
 struct WgmmaOp {
   std::uint64_t desc_a = 0, desc_b = 0;
@@ -189,13 +202,16 @@ struct WarpState {
 struct CachedRegion {
   std::uintptr_t lo = 0, hi = 0;
   const Region* region = nullptr;
-  bool logged = false;  // accesses go to the cross-CTA log
+  bool logged = false;   // accesses go to the cross-CTA log
+  bool ordered = false;  // and are judged by happens-before
 };
 
 struct CtaCounts {
   std::int64_t ctas = 0, mma = 0, load_bytes = 0, store_bytes = 0, loads = 0;
   std::array<std::int64_t, 33> wgmma{};  // by N / 8
 };
+
+struct CtaGroup;
 
 class Cta {
  public:
@@ -210,14 +226,17 @@ class Cta {
   const GlobalMemory* memory = nullptr;
   bool check = false, log_accesses = false;  // log: for the check across CTAs
   int preempt = 0;
-  unsigned index = 0;  // CTA number
+  unsigned index = 0;            // CTA number
+  CtaGroup* together = nullptr;  // the CTAs that this one may talk to, null where it may not
+  std::uint16_t slot = 0;        // in that group
   // what happened
   std::vector<RawReport> reports;
   bool stopped = false, deadlock = false;
   std::uint64_t switches = 0, accesses = 0, steps = 0;
   CtaCounts counts;
-  AccessLog log;
-  CtaTrace trace;  // filled where options->trace
+  AccessLog log, early;          // early: by threads that may be in front of griddepcontrol.wait
+  bool waited_for_grid = false;  // some thread has executed it
+  CtaTrace trace;                // filled where options->trace
   // scheduling
   Random random;
   Fiber scheduler;
@@ -238,7 +257,9 @@ class Cta {
   std::vector<Cell> cells;
   std::vector<std::vector<Clock>> read_sets;
   std::vector<std::uint16_t> free_read_sets;
+  GlobalOrder order;  // of this CTA alone; a group has its own
   SnapshotPool snapshots;
+  SnapshotRef after_grid_wait;
   // engines
   std::vector<Mbarrier> mbarriers;
   std::vector<Copy> copies;
@@ -253,6 +274,7 @@ class Cta {
 
   int mbarrier_component(int bar) const { return thread_count + bar; }
   int group_component(int group) const { return thread_count + kMaxMbarriers + group; }
+  int grid_component() const { return thread_count + kMaxMbarriers + kMaxWarpgroups; }  // griddepcontrol.wait
   bool lands_at_once() const { return options->mode == Mode::deterministic || options->mode == Mode::eager; }
 };
 

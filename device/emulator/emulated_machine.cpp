@@ -33,11 +33,13 @@ Address EmulatedMachine::adopt(const void* p, std::size_t bytes, std::string nam
 }
 
 void EmulatedMachine::release_all() {
+  emulator_.synchronize();
   memory_.release_all();
   graphs_.clear();
 }
 
 void EmulatedMachine::upload(Address to, const void* from, std::size_t bytes) {
+  emulator_.synchronize();
   auto* target = reinterpret_cast<std::byte*>(to);
   const auto* source = static_cast<const std::byte*>(from);
   for (std::size_t i = 0; i < bytes; i += kPage) {  // zero pages stay untouched: sparse weights stay sparse
@@ -51,6 +53,7 @@ void EmulatedMachine::download(void* to, Address from, std::size_t bytes) {
 }
 
 void EmulatedMachine::fill(Address to, std::uint8_t byte, std::size_t bytes) {
+  emulator_.synchronize();
   if (bytes) std::memset(reinterpret_cast<void*>(to), byte, bytes);
 }
 
@@ -77,8 +80,10 @@ void EmulatedMachine::launch(int variant, const LaunchConfig& config, const void
   if (kernel.params_bytes != params_bytes)
     throw BadInput(std::string(kernel.name) + " takes " + std::to_string(kernel.params_bytes) +
                    " bytes of parameters and was given " + std::to_string(params_bytes));
-  emulator::LaunchResult result = emulator_.launch(
-      {kernel.run, params, params_bytes, config.grid, config.block, config.shared_bytes}, options_);
+  emulator::LaunchResult result =
+      emulator_.launch({kernel.run, params, params_bytes, config.grid, config.block, config.shared_bytes,
+                        kernel.name, config.cooperative, config.dependent},
+                       options_);
   for (const emulator::Report& r : result.reports)
     reports_.push_back(std::string(kernel.name) + ": " + r.sentence());
   counts_ += result.counts;

@@ -37,7 +37,7 @@ class EmulatedMachine final : public Machine {
   hopper::TensorMap tensor_map(Address base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
                                unsigned box_rows) override;
   void launch(int variant, const LaunchConfig& config, const void* params, std::size_t params_bytes) override;
-  void synchronize() override {}
+  void synchronize() override { emulator_.synchronize(); }
   std::vector<std::string> take_reports() override;
   bool take_counts(Counts& counts) override;
   int record(const std::function<void()>& body) override;

@@ -5,9 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
+#include <span>
 #include <thread>
 
+#include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
+#include "device/emulator/launch_chain.hpp"
 #include "device/emulator/symbolise.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/sm90.hpp"
@@ -17,6 +21,7 @@ namespace moe::device::emulator {
 struct Emulator::Pool {
   std::vector<std::unique_ptr<Cta>> ctas;  // one per host thread
   Symboliser symboliser;
+  LaunchChain chain;
 };
 
 namespace {
@@ -47,6 +52,8 @@ void drop_state(Cta& c) {
   c.bulk_queue.clear();
   c.groups.clear();
   c.warps.clear();
+  c.after_grid_wait = SnapshotRef();
+  c.order.clear();
   for (NamedBarrier& b : c.barriers) {
     b.gathering.clear();
     b.arrived = b.count = 0;
@@ -59,7 +66,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.launch = &launch;
   c.options = &options;
   c.check = options.check;
-  c.log_accesses = options.check && !options.communicating && launch.grid > 1;
+  c.log_accesses = options.check;
   c.preempt = options.preempt;
   c.index = index;
   c.reports.clear();
@@ -68,10 +75,17 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
   c.log.clear();
+  c.early.clear();
+  c.waited_for_grid = false;
   c.trace = {};
   c.cached = CachedRegion{};
   c.thread_count = int(launch.block);
-  if (c.check) c.snapshots.reset(c.thread_count + kMaxMbarriers + kMaxWarpgroups);
+  if (c.check) {
+    c.snapshots.reset(c.grid_component() + 1, c.together != nullptr);
+    SnapshotRef waited = c.snapshots.zero();
+    waited->seen[c.grid_component()] = 1;
+    c.after_grid_wait = std::move(waited);
+  }
   reset_shared(c);
   c.groups.resize(std::size_t((c.thread_count + 127) / 128));
   c.warps.resize(std::size_t(c.thread_count / 32));
@@ -114,6 +128,31 @@ class Queue {
   std::atomic<unsigned> next_{0}, failed_;
 };
 
+/// What the CTAs of a launch leave behind, by CTA number.
+struct Finished {
+  std::vector<CtaResult> results;
+  std::vector<AccessLog> logs, early;
+  std::vector<CtaTrace> traces;
+  bool waited_for_grid = false;
+  unsigned first_failed;  // of the launch's order; the grid's size: none
+  std::mutex lock;
+
+  Finished(const Launch& launch, const Options& options)
+      : results(launch.grid),
+        logs(launch.grid),
+        early(launch.grid),
+        traces(options.trace ? launch.grid : 0),
+        first_failed(launch.grid) {}
+  void take(Cta& c) {
+    results[c.index] = {std::move(c.reports), c.counts, c.switches, c.accesses, c.stopped, c.deadlock};
+    logs[c.index] = std::move(c.log);
+    early[c.index] = std::move(c.early);
+    if (!traces.empty()) traces[c.index] = std::move(c.trace);
+    const std::lock_guard guard(lock);
+    waited_for_grid |= c.waited_for_grid;
+  }
+};
+
 void merge(LaunchResult& all, std::vector<RawReport>& reports, CtaResult& one, std::size_t limit) {
   for (RawReport& r : one.reports) {
     const bool known = std::any_of(reports.begin(), reports.end(), [&](const RawReport& o) {
@@ -135,7 +174,8 @@ void merge(LaunchResult& all, std::vector<RawReport>& reports, CtaResult& one, s
 }
 
 const char* did(Access a) {
-  return a == Access::read ? "reads" : a == Access::write ? "writes" : "updates atomically";
+  static constexpr const char* kNames[] = {"reads", "writes", "updates atomically", "polls"};
+  return kNames[std::size_t(a)];
 }
 
 void report_conflicts(std::vector<RawReport>& reports, const std::vector<AccessLog>& logs,
@@ -147,8 +187,78 @@ void report_conflicts(std::vector<RawReport>& reports, const std::vector<AccessL
         {"cta-race", k.pc_b,
          say("CTA ", k.cta_b, " ", did(k.kind_b), " byte ", std::uint64_t(r ? k.byte - r->lo : 0), " of '",
              r ? std::string_view(r->name) : "?", "', which CTA ", k.cta_a, " ", did(k.kind_a), " at ",
-             At{k.pc_a}, "; nothing orders CTAs of one launch")});
+             At{k.pc_a}, "; nothing orders CTAs of a launch that is not cooperative")});
   }
+}
+
+/// A kernel that may begin early, and what it does before it has waited.
+void report_early(std::vector<RawReport>& reports, Finished& done, LaunchChain& chain, const Launch& launch,
+                  const GlobalMemory& memory, std::size_t limit) {
+  AccessLog log, early;
+  for (const AccessLog& one : done.logs) log.add(one);
+  for (const AccessLog& one : done.early) early.add(one);
+  for (const LaunchConflict& k :
+       chain.add(launch.name, launch.dependent, std::move(log), early, done.waited_for_grid, 3)) {
+    if (reports.size() >= limit) return;
+    const Region* r = memory.find(k.bytes.byte);
+    reports.push_back(
+        {"dependent-launch", k.bytes.pc_b,
+         say(did(k.bytes.kind_b), " byte ", std::uint64_t(r ? k.bytes.byte - r->lo : 0), " of '",
+             r ? std::string_view(r->name) : "?", "', which ", k.in_front, ", a kernel in front, ",
+             did(k.bytes.kind_a), " at ", At{k.bytes.pc_a},
+             k.direct ? "; no griddepcontrol.wait is ordered before, so that kernel may still run"
+                      : "; the kernel in between has not waited for it (griddepcontrol.wait)")});
+  }
+}
+
+/// CTAs that do without each other: on several host threads, in order.
+void run_apart(std::span<std::unique_ptr<Cta>> ctas, const GlobalMemory& memory, const Launch& launch,
+               const Options& options, Finished& done) {
+  Queue queue(launch.grid, options.descending);
+  const auto work = [&](Cta& c) {
+    current = &c;
+    c.memory = &memory;
+    c.together = nullptr;
+    for (unsigned i; queue.take(i);) {
+      reset(c, launch, options, i);
+      run_cta(c);
+      if (c.stopped) queue.fail(i);
+      done.take(c);
+    }
+    drop_state(c);
+    current = nullptr;
+  };
+  std::vector<std::thread> others;
+  for (std::size_t w = 1; w < ctas.size(); ++w) others.emplace_back(work, std::ref(*ctas[w]));
+  work(*ctas[0]);
+  for (std::thread& t : others) t.join();
+  done.first_failed = queue.first_failed();
+}
+
+/// CTAs that talk to each other: one group on this thread.
+void run_together(std::span<std::unique_ptr<Cta>> ctas, const GlobalMemory& memory, const Launch& launch,
+                  const Options& options, Finished& done) {
+  CtaGroup group;
+  group.random.state = (options.seed + 1) * 0x2545F4914F6CDD1Dull;
+  for (unsigned i = 0; i < launch.grid; ++i) {
+    Cta& c = *ctas[i];
+    c.memory = &memory;
+    c.together = &group;
+    c.slot = std::uint16_t(i);
+    reset(c, launch, options, options.descending ? launch.grid - 1 - i : i);
+    group.ctas.push_back(&c);
+    group.priority.push_back(1 + group.random.below(1000));
+  }
+  run_group(group);
+  current = nullptr;
+  for (Cta* c : group.ctas)
+    if (c->stopped) done.first_failed = launch.grid - 1;  // of all of them, whoever it was
+  for (Cta* c : group.ctas) {
+    c->stopped |= group.stopped;
+    done.take(*c);
+  }
+  for (Cta* c : group.ctas) drop_state(*c);  // their clocks refer to each other
+  for (Cta* c : group.ctas) c->snapshots.forget_joins();
 }
 
 }  // namespace
@@ -172,6 +282,8 @@ Cta::~Cta() {
 Emulator::Emulator(GlobalMemory& memory) : memory_(memory), pool_(std::make_unique<Pool>()) {}
 Emulator::~Emulator() = default;
 
+void Emulator::synchronize() { pool_->chain.clear(); }
+
 LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
   check_launch(launch);
   LaunchResult all;
@@ -183,38 +295,27 @@ LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
              " bytes of dynamic shared memory; the limit is ", sm90::kSharedBytesPerCta, " (227 KB)")});
     return all;
   }
-  const unsigned workers =
-      options.communicating ? 1 : std::min<unsigned>(unsigned(std::max(options.threads, 1)), launch.grid);
-  while (pool_->ctas.size() < workers) pool_->ctas.push_back(std::make_unique<Cta>());
-  for (unsigned w = 0; w < workers; ++w) map_memory(*pool_->ctas[w], launch);
-
-  std::vector<CtaResult> results(launch.grid);
-  std::vector<AccessLog> logs(launch.grid);
-  all.traces.resize(options.trace ? launch.grid : 0);
-  Queue queue(launch.grid, options.descending);
-  const auto work = [&](Cta& c) {
-    current = &c;
-    c.memory = &memory_;
-    for (unsigned i; queue.take(i);) {
-      reset(c, launch, options, i);
-      run_cta(c);
-      if (c.stopped) queue.fail(i);
-      results[i] = {std::move(c.reports), c.counts, c.switches, c.accesses, c.stopped, c.deadlock};
-      logs[i] = std::move(c.log);
-      if (options.trace) all.traces[i] = std::move(c.trace);
-    }
-    current = nullptr;
-  };
-  std::vector<std::thread> others;
-  for (unsigned w = 1; w < workers; ++w) others.emplace_back(work, std::ref(*pool_->ctas[w]));
-  work(*pool_->ctas[0]);
-  for (std::thread& t : others) t.join();
+  Finished done(launch, options);
+  const std::size_t ctas =
+      launch.cooperative ? launch.grid
+                         : std::clamp<std::size_t>(std::size_t(std::max(options.threads, 1)), 1, launch.grid);
+  while (pool_->ctas.size() < ctas) pool_->ctas.push_back(std::make_unique<Cta>());
+  for (std::size_t i = 0; i < ctas; ++i) map_memory(*pool_->ctas[i], launch);
+  if (launch.cooperative)
+    run_together(pool_->ctas, memory_, launch, options, done);
+  else
+    run_apart({pool_->ctas.data(), ctas}, memory_, launch, options, done);
 
   std::vector<RawReport> reports;
   const auto limit = std::size_t(std::max(options.max_reports, 1));
-  for (unsigned i = 0; i < launch.grid && i <= queue.first_failed(); ++i)
-    merge(all, reports, results[options.descending ? launch.grid - 1 - i : i], limit);
-  if (queue.first_failed() == launch.grid) report_conflicts(reports, logs, memory_, limit);
+  for (unsigned i = 0; i < launch.grid && i <= done.first_failed; ++i)
+    merge(all, reports, done.results[options.descending ? launch.grid - 1 - i : i], limit);
+  if (done.first_failed == launch.grid && !launch.cooperative)
+    report_conflicts(reports, done.logs, memory_, limit);
+  if (!options.check || !all.finished)
+    pool_->chain.clear();
+  else
+    report_early(reports, done, pool_->chain, launch, memory_, limit);
 
   std::vector<Pc> pcs;
   for (const RawReport& r : reports) {
@@ -224,6 +325,7 @@ LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
   pool_->symboliser.prepare(pcs);
   for (const RawReport& r : reports)
     all.reports.push_back({r.check, pool_->symboliser.where(r.pc), pool_->symboliser.resolve(r.text)});
+  all.traces = std::move(done.traces);
   return all;
 }
 

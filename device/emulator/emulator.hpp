@@ -32,11 +32,10 @@ struct Options {
   int threads = 1;       // host threads that run CTAs
   MmaStep arithmetic{};  // what a tensor-core instruction computes
   int preempt = 0;       // 1/preempt chance to switch at each instruction; 0: only where a thread blocks
-  std::uint8_t poison = 0xFF;  // fills shared memory before a CTA starts
-  bool communicating = false;  // CTAs talk to each other: one host thread, no cross-CTA check
-  bool descending = false;     // highest CTA first (for CTAs that poll for results of higher ones)
-  bool trace = false;          // note where each CTA's boxes and stores lie
-  int max_reports = 12;        // of one launch
+  std::uint8_t poison = 0xFF;                // fills shared memory before a CTA starts
+  bool descending = false;                   // highest CTA first
+  bool trace = false;                        // note where each CTA's boxes and stores lie
+  int max_reports = 12;                      // of one launch
   std::uint64_t max_switches = 400'000'000;  // of one CTA; more is called a livelock
 
   /// Mode, preemption chance and poison all drawn from `seed`.
@@ -68,6 +67,9 @@ struct Launch {
   std::size_t params_bytes = 0;
   unsigned grid = 1, block = 32;  // one-dimensional; block is a multiple of 32 up to 1024
   std::size_t shared_bytes = 0;
+  const char* name = "kernel";
+  bool cooperative = false;  // all CTAs are on the card at once and may wait for each other
+  bool dependent = false;    // may begin before the launches in front of it have ended
 };
 
 class Cta;
@@ -78,6 +80,8 @@ class Emulator {
   ~Emulator();
   /// Throws BadInput for an illegal launch configuration; a wrong kernel is a report, never an exception.
   LaunchResult launch(const Launch& launch, const Options& options);
+  /// All launches so far have ended: the next one cannot overlap them.
+  void synchronize();
 
  private:
   struct Pool;

@@ -46,6 +46,14 @@ __attribute__((noinline, cold)) void report(Cta& c, const char* check, Pc pc, co
 
 // ---- scheduling (scheduler.cpp)
 void run_cta(Cta& c);
+void start_threads(Cta& c);
+/// Does asynchronous work until a thread is to run; null when the CTA has ended, or when all wait for others.
+Thread* next_thread(Cta& c);
+/// A thread or asynchronous work can go on without anybody else.
+bool can_advance(const Cta& c);
+void wake_thread(Cta& c, Thread& t);
+/// `others`: how many CTAs besides this one wait too.
+void report_deadlock(Cta& c, std::uint64_t others);
 /// Takes the running thread off until something wakes it; it must then look again at what it waited for.
 void block(Cta& c, Blocked why, std::uint32_t object, std::uint32_t argument, Pc pc);
 void wake(Cta& c, Blocked why, std::uint32_t object, int first_thread, int last_thread);
@@ -81,6 +89,10 @@ void async_write(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observ
                  std::uint32_t phase);
 /// Bounds, permission and the log of cross-CTA accesses; stops the CTA where the access itself would trap.
 void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, Pc pc, const char* what);
+/// Of the access that global_access has just let through: does happens-before judge it?
+inline bool is_ordered(const Cta& c, std::uintptr_t a) {
+  return c.cached.ordered && a >= c.cached.lo && a < c.cached.hi;
+}
 void reset_shared(Cta& c);
 
 // ---- engines

@@ -4,6 +4,7 @@
 // seen.
 #include <cstring>
 
+#include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
 
 extern "C" const char __executable_start[], _end[];  // the program's own image, from the linker
@@ -36,7 +37,7 @@ void foreign_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, 
 void find_region(Cta& c, std::uintptr_t a) {
   const Region* r = c.memory->find(a);
   if (!r) return;
-  c.cached = {r->lo, r->hi, r, c.check && c.log_accesses && !r->read_only};
+  c.cached = {r->lo, r->hi, r, c.check && c.log_accesses && !r->read_only, c.check && !r->read_only};
 }
 
 void stack_access(Cta& c, Thread& t, std::uintptr_t a, std::uint32_t bytes, bool write, Pc pc) {
@@ -75,7 +76,10 @@ inline void access(void* p, std::uint32_t bytes, bool write, bool aligned, const
     const std::uint32_t offset = shared_offset(*c, p, bytes, pc, write ? "ordinary write" : "ordinary read");
     if (c->check) shared_access(*c, offset, bytes, write, pc);
   } else {
+    if (c->together && write) maybe_yield(*c, 8);  // not between the news of a write and the write itself
     global_access(*c, a, bytes, write ? Access::write : Access::read, pc, write ? "store" : "load");
+    if (is_ordered(*c, a)) order_access(*c, a, bytes, write, Via::ordinary, pc);
+    if (c->together && write) return changed(*c, a, bytes);
   }
   maybe_yield(*c, 8);
 }
@@ -86,7 +90,7 @@ void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, P
   if (bytes == 0) return;
   const auto params = reinterpret_cast<std::uintptr_t>(c.launch->params);
   if (a - params < c.launch->params_bytes && a + bytes <= params + c.launch->params_bytes &&
-      kind == Access::read)
+      kind != Access::write)
     return;
   if (a < c.cached.lo || a >= c.cached.hi) {
     find_region(c, a);
@@ -98,7 +102,7 @@ void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, P
     if (!c.memory->mapped(a, bytes)) stop(c);
     return;
   }
-  if (kind != Access::read) {
+  if (kind == Access::write || kind == Access::atomic) {
     if (c.cached.region->read_only)
       report(c, "forbidden-store", pc, what, " to byte ", std::uint64_t(a - c.cached.lo), " of '",
              c.cached.region->name, "', which is an input");
@@ -108,7 +112,10 @@ void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, P
                c.cached.region->name, "', which no part of the result owns");
     if (c.options->trace && kind == Access::write) c.trace.stores.push_back({a, std::uint32_t(bytes)});
   }
-  if (c.cached.logged) c.log.record(kind, a, bytes, pc);
+  if (!c.cached.logged) return;
+  c.log.record(kind, a, bytes, pc);
+  if (c.launch->dependent && !observer(c.running->knows, c.running->id).knows(c.grid_component(), 1))
+    c.early.record(kind, a, bytes, pc);
 }
 
 }  // namespace moe::device::emulator

@@ -49,7 +49,7 @@ struct Furthest {
 
 bool conflicting(Access a, Access b) {
   if (a == Access::write || b == Access::write) return true;
-  return a != b;  // an ordinary read against an atomic update
+  return (a == Access::atomic) != (b == Access::atomic);  // a read against an atomic update
 }
 
 }  // namespace
@@ -57,6 +57,15 @@ bool conflicting(Access a, Access b) {
 void AccessLog::compact(Kind& k) {
   merge(k.intervals);
   k.compact_at = std::max<std::size_t>(4096, 2 * k.intervals.size());
+}
+
+void AccessLog::add(const AccessLog& other) {
+  for (std::size_t kind = 0; kind < kinds_.size(); ++kind) {
+    Kind& mine = kinds_[kind];
+    const std::vector<Interval>& more = other.kinds_[kind].intervals;
+    mine.intervals.insert(mine.intervals.end(), more.begin(), more.end());
+    if (mine.intervals.size() >= mine.compact_at) compact(mine);
+  }
 }
 
 void AccessLog::clear() {
@@ -73,9 +82,9 @@ std::vector<Conflict> find_conflicts(const std::vector<AccessLog>& logs, std::si
 
   std::vector<Entry> entries;
   for (unsigned cta = 0; cta < logs.size(); ++cta)
-    for (Access kind : {Access::read, Access::write, Access::atomic})
+    for (Access kind : {Access::read, Access::write, Access::atomic, Access::poll})
       for (const Interval& i : logs[cta].of(kind)) {
-        if (kind == Access::read) {
+        if (kind == Access::read || kind == Access::poll) {
           const auto at = std::upper_bound(changed.begin(), changed.end(), i.lo,
                                            [](std::uintptr_t a, const Interval& c) { return a < c.hi; });
           if (at == changed.end() || at->lo >= i.hi) continue;
@@ -92,9 +101,9 @@ std::vector<Conflict> find_conflicts(const std::vector<AccessLog>& logs, std::si
       if (std::minmax(c.pc_a, c.pc_b) == std::minmax(a.bytes.pc, b.bytes.pc)) return;
     conflicts.push_back({b.bytes.lo, a.cta, b.cta, a.kind, b.kind, a.bytes.pc, b.bytes.pc});
   };
-  std::array<Furthest, 3> swept;
+  std::array<Furthest, 4> swept;
   for (const Entry& e : entries) {
-    for (int kind = 0; kind < 3; ++kind) {
+    for (int kind = 0; kind < 4; ++kind) {
       if (!conflicting(Access(kind), e.kind)) continue;
       if (const Entry* o = swept[std::size_t(kind)].overlapping(e)) add(*o, e);
       if (conflicts.size() >= limit) return conflicts;

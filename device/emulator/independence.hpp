@@ -1,6 +1,6 @@
-// Do the CTAs of a launch get by without each other? Each CTA logs the bytes of writable global memory that
-// it reads, writes and updates atomically; afterwards overlaps between CTAs, of which one writes, are
-// findings: CTAs run in any order and no instruction of the layer orders them.
+// Do the CTAs of a launch get by without each other, and kernels without those in front of them? Each CTA
+// logs the bytes of writable global memory that it reads, writes and updates atomically; afterwards overlaps
+// of which one writes are findings: CTAs run in any order, and where a launch may begin early, so do kernels.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace moe::device::emulator {
 
-enum class Access : std::uint8_t { read, write, atomic };
+enum class Access : std::uint8_t { read, write, atomic, poll };  // poll: waits for another CTA's value
 
 struct Interval {
   std::uintptr_t lo, hi;
@@ -31,6 +31,7 @@ class AccessLog {
     if (k.intervals.size() >= k.compact_at) compact(k);
   }
   void clear();
+  void add(const AccessLog& other);
   const std::vector<Interval>& of(Access kind) const { return kinds_[std::size_t(kind)].intervals; }
 
  private:
@@ -39,7 +40,7 @@ class AccessLog {
     std::size_t compact_at = 4096;
   };
   static void compact(Kind& k);
-  std::array<Kind, 3> kinds_;
+  std::array<Kind, 4> kinds_;
 };
 
 struct Conflict {

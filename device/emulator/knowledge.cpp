@@ -28,11 +28,11 @@ bool raise_all_plain(Clock* a, const Clock* b, int n) {
   return changed;
 }
 
-bool equal(const Snapshot& a, const Snapshot& b, int components) {
-  return std::memcmp(a.seen, b.seen, sizeof(Clock) * 2 * std::size_t(components)) == 0;
+bool equal(const Snapshot& a, const Snapshot& b, int clocks) {
+  return std::memcmp(a.seen, b.seen, sizeof(Clock) * std::size_t(clocks)) == 0 && a.others == b.others;
 }
 
-constexpr std::uint64_t kFence = ~std::uint64_t(0);
+constexpr std::uint64_t kFence = ~std::uint64_t(0), kGlobalFence = kFence - 1;
 
 }  // namespace
 
@@ -41,11 +41,12 @@ bool raise_all(Clock* a, const Clock* b, int n) {
   return avx2 ? raise_all_avx2(a, b, n) : raise_all_plain(a, b, n);
 }
 
-void SnapshotPool::reset(int components) {
-  for (Remembered& m : memo_) m = Remembered{};
-  const int padded = (components + 7) / 8 * 8;
-  if (padded == components_) return;  // what the last CTA used is all in free_
+void SnapshotPool::reset(int components, bool communicating) {
+  forget_joins();
+  const int padded = (components + 7) / 8 * 8, planes = communicating ? 3 : 2;
+  if (padded == components_ && planes == planes_) return;  // what the last CTA used is all in free_
   components_ = padded;
+  planes_ = planes;
   free_.clear();
   all_.clear();
   storage_.clear();
@@ -53,12 +54,13 @@ void SnapshotPool::reset(int components) {
 
 Snapshot* SnapshotPool::take() {
   if (free_.empty()) {
-    storage_.push_back(std::make_unique<Clock[]>(2 * std::size_t(components_)));
+    storage_.push_back(std::make_unique<Clock[]>(std::size_t(clocks())));
     all_.push_back(std::make_unique<Snapshot>());
     Snapshot* s = all_.back().get();
     s->pool = this;
     s->seen = storage_.back().get();
     s->fenced = s->seen + components_;
+    s->passed = planes_ == 3 ? s->fenced + components_ : nullptr;
     free_.push_back(s);
   }
   Snapshot* s = free_.back();
@@ -70,13 +72,14 @@ Snapshot* SnapshotPool::take() {
 
 SnapshotRef SnapshotPool::zero() {
   Snapshot* s = take();
-  std::memset(s->seen, 0, sizeof(Clock) * 2 * std::size_t(components_));
+  std::memset(s->seen, 0, sizeof(Clock) * std::size_t(clocks()));
   return SnapshotRef(s);
 }
 
 Snapshot* SnapshotPool::copy(const Snapshot& other) {
   Snapshot* s = take();
-  std::memcpy(s->seen, other.seen, sizeof(Clock) * 2 * std::size_t(components_));
+  std::memcpy(s->seen, other.seen, sizeof(Clock) * std::size_t(clocks()));
+  s->others = other.others;
   return s;
 }
 
@@ -86,9 +89,10 @@ SnapshotRef SnapshotPool::join(const SnapshotRef& a, const SnapshotRef& b) {
   if (m.a == a->id && m.b == b->id) return m.result;
   Snapshot* joined = copy(*a);
   SnapshotRef result(joined);
-  if (!raise_all(joined->seen, b->seen, 2 * components_))
+  joined->others = join_others(a->others, b->others);
+  if (!raise_all(joined->seen, b->seen, clocks()) && joined->others == a->others)
     result = a;
-  else if (equal(*joined, *b, components_))
+  else if (equal(*joined, *b, clocks()))
     result = b;
   m.a = a->id;
   m.b = b->id;
@@ -96,15 +100,62 @@ SnapshotRef SnapshotPool::join(const SnapshotRef& a, const SnapshotRef& b) {
   return result;
 }
 
-SnapshotRef SnapshotPool::fence(const SnapshotRef& a) {
-  Remembered& m = memo_[(a->id * 7 + kFence) % memo_.size()];
-  if (m.a == a->id && m.b == kFence) return m.result;
+SnapshotRef SnapshotPool::join(const SnapshotRef& a, const Others& others, std::size_t self) {
+  if (!others) return a;
+  SnapshotRef result = a;
+  if (const SnapshotRef& mine = (*others)[self]) result = join(a, mine);
+  const Others all = join_others(result->others, others);
+  if (all == result->others) return result;
+  Snapshot* s = copy(*result);
+  s->others = all;
+  return SnapshotRef(s);
+}
+
+SnapshotRef SnapshotPool::fence(const SnapshotRef& a, bool global) {
+  const std::uint64_t key = global ? kGlobalFence : kFence;
+  Remembered& m = memo_[(a->id * 7 + key) % memo_.size()];
+  if (m.a == a->id && m.b == key) return m.result;
   Snapshot* s = copy(*a);
-  std::memcpy(s->fenced, s->seen, sizeof(Clock) * std::size_t(components_));
+  const std::size_t bytes = sizeof(Clock) * std::size_t(components_);
+  std::memcpy(s->fenced, s->seen, bytes);
+  if (global && s->passed) {
+    std::memcpy(s->passed, s->seen, bytes);
+    if (a->others) {
+      std::vector<SnapshotRef> all;
+      for (const SnapshotRef& other : *a->others)
+        all.push_back(other ? other->pool->fence(other, true) : SnapshotRef());
+      s->others = std::make_shared<const std::vector<SnapshotRef>>(std::move(all));
+    }
+  }
   m.a = a->id;
-  m.b = kFence;
+  m.b = key;
   m.result = SnapshotRef(s);
   return m.result;
+}
+
+SnapshotRef SnapshotPool::alone(const Knowledge& k, int self) {
+  Snapshot* s = copy(*k.base);
+  s->others.reset();
+  s->seen[self] = std::max(s->seen[self], k.own);
+  s->fenced[self] = std::max(s->fenced[self], k.fenced_own);
+  if (s->passed) s->passed[self] = std::max(s->passed[self], k.passed_own);
+  return SnapshotRef(s);
+}
+
+Others join_others(const Others& a, const Others& b) {
+  if (!b || a == b) return a;
+  if (!a) return b;
+  std::vector<SnapshotRef> all(a->size());
+  bool as_a = true, as_b = true;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const SnapshotRef &x = (*a)[i], &y = (*b)[i];
+    all[i] = !x ? y : !y ? x : x->pool->join(x, y);
+    const std::uint64_t id = all[i] ? all[i]->id : 0;
+    as_a &= id == (x ? x->id : 0);
+    as_b &= id == (y ? y->id : 0);
+  }
+  if (as_a || as_b) return as_a ? a : b;
+  return std::make_shared<const std::vector<SnapshotRef>>(std::move(all));
 }
 
 void Gathering::add(SnapshotPool& pool, const Knowledge& k, int self) {
@@ -112,11 +163,13 @@ void Gathering::add(SnapshotPool& pool, const Knowledge& k, int self) {
     collected_ = pool.copy(*k.base);
     last_base_ = k.base->id;
   } else if (last_base_ != k.base->id) {
-    raise_all(collected_->seen, k.base->seen, 2 * pool.components());
+    raise_all(collected_->seen, k.base->seen, pool.clocks());
+    collected_->others = join_others(collected_->others, k.base->others);
     last_base_ = k.base->id;
   }
   collected_->seen[self] = std::max(collected_->seen[self], k.own);
   collected_->fenced[self] = std::max(collected_->fenced[self], k.fenced_own);
+  if (collected_->passed) collected_->passed[self] = std::max(collected_->passed[self], k.passed_own);
 }
 
 void Gathering::raise(int component, Clock value) {

@@ -2,7 +2,8 @@
 // phases) and per warpgroup (its wgmmas), in two copies: events that are ordered before (`seen`), and of
 // these the ones that a proxy fence has passed to the asynchronous proxy (`fenced`). Threads that leave a
 // barrier share one immutable snapshot, and joins are remembered, so that a barrier of 128 threads costs a
-// few vector operations and not 128.
+// few vector operations and not 128. CTAs that communicate also know of each other: a snapshot of every other
+// CTA's clocks, and a third copy for what was fenced for asynchronous accesses of global memory (`passed`).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -15,6 +16,10 @@ namespace moe::device::emulator {
 using Clock = std::int32_t;
 
 class SnapshotPool;
+class SnapshotRef;
+
+/// What is known of each CTA of a group, by its number; a null entry is nothing. Never changes.
+using Others = std::shared_ptr<const std::vector<SnapshotRef>>;
 
 struct Snapshot {
   SnapshotPool* pool = nullptr;
@@ -22,6 +27,8 @@ struct Snapshot {
   std::uint32_t references = 0;
   Clock* seen = nullptr;
   Clock* fenced = nullptr;
+  Clock* passed = nullptr;  // null where CTAs do not communicate
+  Others others;            // null: nothing, as always where CTAs do not communicate
 };
 
 /// Counted reference to a snapshot that no longer changes.
@@ -46,19 +53,33 @@ class SnapshotRef {
   Snapshot* s_ = nullptr;
 };
 
+struct Knowledge;
+
 /// All snapshots of one CTA.
 class SnapshotPool {
  public:
-  /// Forgets everything; all references must be gone.
-  void reset(int components);
+  /// Forgets everything; all references must be gone. `communicating`: with `passed`.
+  void reset(int components, bool communicating);
+  /// Drops the remembered joins, which hold references into other CTAs' pools.
+  void forget_joins() {
+    for (Remembered& m : memo_) m = Remembered{};
+  }
   int components() const { return components_; }
+  int clocks() const { return planes_ * components_; }
   SnapshotRef zero();
   SnapshotRef join(const SnapshotRef& a, const SnapshotRef& b);
-  /// `a` after fence.proxy.async: all that was seen is fenced.
-  SnapshotRef fence(const SnapshotRef& a);
+  /// `a` with what is known of other CTAs raised to `others` (whose entry `self` is about this CTA).
+  SnapshotRef join(const SnapshotRef& a, const Others& others, std::size_t self);
+  /// `a` after fence.proxy.async: all that was seen is fenced; `global`: passed too, of every CTA.
+  SnapshotRef fence(const SnapshotRef& a, bool global);
+  /// `base` with its owner's clocks at component `self`, without what it knows of other CTAs.
+  SnapshotRef alone(const Knowledge& k, int self);
   /// A copy that its owner may still change.
   Snapshot* copy(const Snapshot& s);
-  void give_back(Snapshot* s) { free_.push_back(s); }
+  void give_back(Snapshot* s) {
+    s->others.reset();
+    free_.push_back(s);
+  }
 
  private:
   struct Remembered {
@@ -66,7 +87,7 @@ class SnapshotPool {
     SnapshotRef result;
   };
   Snapshot* take();
-  int components_ = 0;
+  int components_ = 0, planes_ = 2;
   std::uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<Snapshot>> all_;
   std::vector<std::unique_ptr<Clock[]>> storage_;
@@ -81,7 +102,7 @@ inline SnapshotRef::~SnapshotRef() {
 /// A thread's knowledge: a shared snapshot and its own two clocks.
 struct Knowledge {
   SnapshotRef base;
-  Clock own = 1, fenced_own = 0;
+  Clock own = 1, fenced_own = 0, passed_own = 0;
 };
 
 /// What an access is judged by: a thread's knowledge, or what all warps of a warpgroup have seen.
@@ -100,6 +121,9 @@ struct Observer {
 inline Observer observer(const Knowledge& k, int self) {
   return {k.base->seen, k.base->fenced, self, k.own, k.fenced_own};
 }
+
+/// Element by element; a null side is nothing.
+Others join_others(const Others& a, const Others& b);
 
 /// Collects the knowledge of threads that arrive at a barrier.
 class Gathering {

@@ -79,12 +79,13 @@ void fence_mbar_init() {
   maybe_yield(c);
 }
 
-void fence_proxy_async() {
+void fence_proxy_async(bool global) {
   Cta& c = *current;
   Thread& t = *c.running;
   if (c.check) {
-    t.knows.base = c.snapshots.fence(t.knows.base);
+    t.knows.base = c.snapshots.fence(t.knows.base, global);
     t.knows.fenced_own = t.knows.own;
+    if (global) t.knows.passed_own = t.knows.own;
   }
   tick(c, t);
   maybe_yield(c);

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <cstring>
 #include <map>
 
+#include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
 
 namespace moe::device::emulator {
@@ -110,12 +113,20 @@ void describe_wait(const Cta& c, const Thread& t, std::string& s) {
   } else if (t.blocked == Blocked::mma) {
     const WarpState& w = c.warps[t.object];
     s += say("its mma.sync, ", w.mma_queue.empty() ? 0 : w.mma_queue.back().arrived, " of 32 lanes arrived");
+  } else if (t.blocked == Blocked::poll) {
+    const Region* r = c.memory->find(t.polled.address);
+    std::uint32_t word = 0;
+    std::memcpy(&word, t.polled.value, sizeof word);
+    s += say("another value of byte ", std::uint64_t(r ? t.polled.address - r->lo : 0), " of '",
+             r ? std::string_view(r->name) : "?", "', which holds ", word);
   } else {
     s += "its bulk stores";
   }
 }
 
-void report_deadlock(Cta& c) {
+}  // namespace
+
+void report_deadlock(Cta& c, std::uint64_t others) {
   c.deadlock = c.stopped = true;
   std::map<std::pair<Blocked, Pc>, std::vector<const Thread*>> waiting;
   for (const Thread& t : c.threads)
@@ -128,10 +139,13 @@ void report_deadlock(Cta& c) {
     describe_wait(c, *threads[0], s);
     separator = "; ";
   }
+  if (others) s += say("; ", others, " more CTA(s) wait too");
   add_report(c, "deadlock", waiting.empty() ? 0 : waiting.begin()->first.second, std::move(s));
 }
 
-}  // namespace
+bool can_advance(const Cta& c) { return !c.stopped && (c.runnable_warps || pending_engines(c)); }
+
+void wake_thread(Cta& c, Thread& t) { set_runnable(c, t); }
 
 void wake(Cta& c, Blocked why, std::uint32_t object, int first, int last) {
   for (int i = first; i < last; ++i) {
@@ -140,14 +154,15 @@ void wake(Cta& c, Blocked why, std::uint32_t object, int first, int last) {
   }
 }
 
-/// Does asynchronous work until a thread is to run; null when the CTA has ended. Runs on the stack of whoever
-/// gives up control, so that going from thread to thread is one switch.
+/// Runs on the stack of whoever gives up control, so that going from thread to thread is one switch.
 Thread* next_thread(Cta& c) {
   c.running = nullptr;
   for (; !c.stopped; ++c.steps) {
     const std::uint32_t pending = pending_engines(c);
     if (!c.runnable_warps && !pending) {
-      if (c.alive) report_deadlock(c);
+      const auto polls = [](const Thread& t) { return t.blocked == Blocked::poll; };
+      const bool waits = c.together && std::any_of(c.threads.begin(), c.threads.end(), polls);
+      if (c.alive && !waits) report_deadlock(c, 0);
       return nullptr;
     }
     if (c.steps >= c.options->max_switches) {
@@ -172,11 +187,12 @@ Thread* next_thread(Cta& c) {
 
 void yield(Cta& c) {
   Thread& t = *c.running;
-  Thread* next = next_thread(c);
-  c.running = next;
+  Cta* to = &c;
+  Thread* next = c.together ? next_of_group(c, to) : next_thread(c);
+  to->running = next;
   if (next == &t) return;
   ++c.switches;
-  switch_fiber(t.fiber, next ? next->fiber : c.scheduler);
+  switch_fiber(t.fiber, next ? next->fiber : c.together ? c.together->scheduler : c.scheduler);
 }
 
 void block(Cta& c, Blocked why, std::uint32_t object, std::uint32_t argument, Pc pc) {

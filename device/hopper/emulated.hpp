@@ -49,7 +49,8 @@ __attribute__((const)) unsigned grid_size() noexcept;
 __attribute__((const)) std::uint8_t* dynamic_smem() noexcept;
 void mbar_init(void* bar, std::uint32_t count);
 void fence_mbar_init();
-void fence_proxy_async();
+void fence_proxy_async(bool global);
+void fence_gpu();
 void mbar_arrive(void* bar, std::uint32_t bytes, bool expect);
 bool mbar_wait(void* bar, std::uint32_t parity, bool may_fail);
 void tma_load_2d(void* dst, const TensorMap* map, void* bar, int x, int y);
@@ -70,8 +71,12 @@ bool elect_one();
 std::uint32_t shfl(std::uint32_t value, int lane_or_mask, bool exclusive_or);
 std::uint32_t ballot(bool predicate);
 void ld_volatile(const void* p, void* value);
-void atomic_add(void* p, std::uint32_t value);
-void atomic_max(void* p, std::uint32_t value);
+std::uint32_t ld_acquire(const void* p);
+void st_release(void* p, std::uint32_t value);
+enum class Red { add, add_release, max };
+void red(void* p, std::uint32_t value, Red what);
+void grid_wait();
+void grid_launch_dependents();
 }  // namespace engine
 
 MOE_HD std::uint8_t* dynamic_smem() { return engine::dynamic_smem(); }
@@ -79,7 +84,9 @@ MOE_HD std::uint8_t* dynamic_smem() { return engine::dynamic_smem(); }
 // ---- mbarriers and fences
 MOE_HD void mbar_init(std::uint64_t* bar, std::uint32_t count) { engine::mbar_init(bar, count); }
 MOE_HD void fence_mbar_init() { engine::fence_mbar_init(); }
-MOE_HD void fence_proxy_async() { engine::fence_proxy_async(); }
+MOE_HD void fence_proxy_async() { engine::fence_proxy_async(false); }
+MOE_HD void fence_proxy_async_global() { engine::fence_proxy_async(true); }
+MOE_HD void fence_gpu() { engine::fence_gpu(); }
 MOE_HD void mbar_arrive(std::uint64_t* bar) { engine::mbar_arrive(bar, 0, false); }
 MOE_HD void mbar_arrive_expect_tx(std::uint64_t* bar, std::uint32_t bytes) {
   engine::mbar_arrive(bar, bytes, true);
@@ -124,8 +131,13 @@ MOE_HD uint4 ld_volatile(const uint4* p) {
   engine::ld_volatile(p, &q);
   return q;
 }
-MOE_HD void atomic_add(std::uint32_t* p, std::uint32_t value) { engine::atomic_add(p, value); }
-MOE_HD void atomic_max(std::uint32_t* p, std::uint32_t value) { engine::atomic_max(p, value); }
+MOE_HD std::uint32_t ld_acquire(const std::uint32_t* p) { return engine::ld_acquire(p); }
+MOE_HD void st_release(std::uint32_t* p, std::uint32_t value) { engine::st_release(p, value); }
+MOE_HD void atomic_add(std::uint32_t* p, std::uint32_t value) { engine::red(p, value, engine::Red::add); }
+MOE_HD void atomic_add_release(std::uint32_t* p, std::uint32_t value) {
+  engine::red(p, value, engine::Red::add_release);
+}
+MOE_HD void atomic_max(std::uint32_t* p, std::uint32_t value) { engine::red(p, value, engine::Red::max); }
 
 // ---- tensor cores
 constexpr bool has_wgmma_body(int n) {
@@ -188,8 +200,8 @@ MOE_HD int popc(std::uint32_t bits) {  // no library call: the lint of instrumen
   return int(((bits + (bits >> 4)) & 0x0F0F0F0Fu) * 0x01010101u >> 24);
 }
 
-// ---- dependent launches: kernels run one after another here
-MOE_HD void grid_wait() {}
-MOE_HD void grid_launch_dependents() {}
+// ---- dependent launches
+MOE_HD void grid_wait() { engine::grid_wait(); }
+MOE_HD void grid_launch_dependents() { engine::grid_launch_dependents(); }
 
 }  // namespace moe::hopper

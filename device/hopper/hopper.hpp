@@ -18,6 +18,7 @@
 #if defined(__CUDACC__)
 #  define MOE_KERNEL_NAMESPACE inline namespace ptx
 #  include "device/hopper/ptx_copy.cuh"
+#  include "device/hopper/ptx_global.cuh"
 #  include "device/hopper/ptx_math.cuh"
 #  include "device/hopper/ptx_sync.cuh"
 #  include "device/hopper/ptx_wgmma.cuh"

@@ -1,6 +1,5 @@
 // How do bytes travel between global and shared memory without passing through registers? PTX bodies of TMA
-// tensor loads and bulk copies ("Data Movement and Conversion Instructions: Asynchronous copy"), and the few
-// direct global accesses that need a stated memory order.
+// tensor loads and bulk copies ("Data Movement and Conversion Instructions: Asynchronous copy").
 #pragma once
 #include <cstdint>
 
@@ -70,24 +69,6 @@ MOE_PTX void bulk_wait_read() {
 template <int N>
 MOE_PTX void bulk_wait() {
   asm volatile("cp.async.bulk.wait_group %0;" ::"n"(N) : "memory");
-}
-
-/// A load that is done each time it is asked for (polling).
-MOE_PTX uint4 ld_volatile(const uint4* p) {
-  uint4 q;
-  asm volatile("ld.volatile.global.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(q.x), "=r"(q.y), "=r"(q.z), "=r"(q.w)
-               : "l"(p)
-               : "memory");
-  return q;
-}
-/// Relaxed reductions at device scope. They return nothing: what a kernel computes may not depend on the
-/// order of CTAs.
-MOE_PTX void atomic_add(std::uint32_t* p, std::uint32_t value) {
-  asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
-}
-MOE_PTX void atomic_max(std::uint32_t* p, std::uint32_t value) {
-  asm volatile("red.relaxed.gpu.global.max.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 
 }  // namespace moe::hopper

@@ -27,6 +27,9 @@ MOE_PTX void mbar_init(std::uint64_t* bar, std::uint32_t count) {
 MOE_PTX void fence_mbar_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 /// Orders ordinary shared-memory accesses before later asynchronous ones (TMA, bulk stores, wgmma operands).
 MOE_PTX void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// The same for ordinary accesses of global memory, and of shared memory too: before a TMA or bulk load of
+/// what this kernel has stored, on either side of the release and acquire that order them ("fence.proxy").
+MOE_PTX void fence_proxy_async_global() { asm volatile("fence.proxy.async;" ::: "memory"); }
 MOE_PTX void mbar_arrive(std::uint64_t* bar) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
 }
