@@ -20,7 +20,7 @@ namespace moe::device::emulator {
 
 struct Emulator::Pool {
   std::vector<std::unique_ptr<Cta>> ctas;  // one per host thread
-  Symboliser symboliser;
+  Symboliser symboliser{load_bias};
   LaunchChain chain;
 };
 

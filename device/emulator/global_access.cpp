@@ -59,29 +59,31 @@ __attribute__((noinline, cold)) void misaligned(Cta& c, std::uintptr_t a, std::u
   stop(c);
 }
 
+/// Shared or global memory; apart from access(), which is short for the registers of a thread.
+__attribute__((noinline)) void memory_access(Cta& c, void* p, std::uint32_t bytes, bool write, Pc pc) {
+  const auto a = reinterpret_cast<std::uintptr_t>(p);
+  if (a - reinterpret_cast<std::uintptr_t>(c.window) < kWindowBytes) {
+    const std::uint32_t offset = shared_offset(c, p, bytes, pc, write ? "ordinary write" : "ordinary read");
+    if (c.check) shared_access(c, offset, bytes, write, pc);
+  } else {
+    if (c.together && write) maybe_yield(c, 8);  // not between the news of a write and the write itself
+    global_access(c, a, bytes, write ? Access::write : Access::read, pc, write ? "store" : "load");
+    if (is_ordered(c, a)) order_access(c, a, bytes, write, Via::ordinary, pc);
+    if (c.together && write) return changed(c, a, bytes);
+  }
+  maybe_yield(c, 8);
+}
+
 inline void access(void* p, std::uint32_t bytes, bool write, bool aligned, const void* return_address) {
   Cta* c = current;
   if (!c) return;
   const auto a = reinterpret_cast<std::uintptr_t>(p);
-  const Pc pc = pc_of(return_address);
   ++c->accesses;
-  if (aligned && (a & (bytes - 1))) misaligned(*c, a, bytes, write, pc);
+  if (aligned && (a & (bytes - 1))) misaligned(*c, a, bytes, write, pc_of(return_address));
   Thread& t = *c->running;
-  if (a - t.stack_bottom < kStackBytes) {
-    if (a < t.mma_hi && a + bytes > t.mma_lo) wait_for_mma(*c, t, pc);
-    if (t.accumulator_count) stack_access(*c, t, a, bytes, write, pc);
-    return;
-  }
-  if (a - reinterpret_cast<std::uintptr_t>(c->window) < kWindowBytes) {
-    const std::uint32_t offset = shared_offset(*c, p, bytes, pc, write ? "ordinary write" : "ordinary read");
-    if (c->check) shared_access(*c, offset, bytes, write, pc);
-  } else {
-    if (c->together && write) maybe_yield(*c, 8);  // not between the news of a write and the write itself
-    global_access(*c, a, bytes, write ? Access::write : Access::read, pc, write ? "store" : "load");
-    if (is_ordered(*c, a)) order_access(*c, a, bytes, write, Via::ordinary, pc);
-    if (c->together && write) return changed(*c, a, bytes);
-  }
-  maybe_yield(*c, 8);
+  if (a - t.stack_bottom >= kStackBytes) return memory_access(*c, p, bytes, write, pc_of(return_address));
+  if (a < t.mma_hi && a + bytes > t.mma_lo) wait_for_mma(*c, t, pc_of(return_address));
+  if (t.accumulator_count) stack_access(*c, t, a, bytes, write, pc_of(return_address));
 }
 
 }  // namespace

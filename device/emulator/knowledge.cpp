@@ -28,6 +28,22 @@ bool raise_all_plain(Clock* a, const Clock* b, int n) {
   return changed;
 }
 
+__attribute__((target("avx2"))) bool any_above_avx2(const Clock* a, const Clock* b, int n) {
+  __m256i above = _mm256_setzero_si256();
+  for (int i = 0; i < n; i += 8) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i));
+    const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + i));
+    above = _mm256_or_si256(above, _mm256_cmpgt_epi32(x, y));
+  }
+  return !_mm256_testz_si256(above, above);
+}
+
+bool any_above_plain(const Clock* a, const Clock* b, int n) {
+  for (int i = 0; i < n; ++i)
+    if (a[i] > b[i]) return true;
+  return false;
+}
+
 bool equal(const Snapshot& a, const Snapshot& b, int clocks) {
   return std::memcmp(a.seen, b.seen, sizeof(Clock) * std::size_t(clocks)) == 0 && a.others == b.others;
 }
@@ -35,6 +51,10 @@ bool equal(const Snapshot& a, const Snapshot& b, int clocks) {
 constexpr std::uint64_t kFence = ~std::uint64_t(0), kGlobalFence = kFence - 1;
 
 }  // namespace
+
+bool any_above(const Clock* a, const Clock* b, int n) {
+  return __builtin_cpu_supports("avx2") ? any_above_avx2(a, b, n) : any_above_plain(a, b, n);
+}
 
 bool raise_all(Clock* a, const Clock* b, int n) {
   const bool avx2 = __builtin_cpu_supports("avx2");

@@ -146,6 +146,8 @@ class Gathering {
   std::uint64_t last_base_ = 0;    // its last joined snapshot: joining it again changes nothing
 };
 
+/// Some a[i] > b[i]. n is a multiple of 8.
+bool any_above(const Clock* a, const Clock* b, int n);
 /// a[i] = max(a[i], b[i]); says whether a changed. n is a multiple of 8.
 bool raise_all(Clock* a, const Clock* b, int n);
 

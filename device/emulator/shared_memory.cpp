@@ -55,6 +55,7 @@ bool tma_unseen(const Cta& c, const Granule& g, const Observer& seen) {
 int unordered_reader(const Cta& c, const Cell& cell, const Observer& seen) {
   if (cell.readers) {
     const std::vector<Clock>& set = c.read_sets[cell.readers];
+    if (!any_above(set.data(), seen.seen, c.thread_count)) return -1;
     for (int i = 0; i < c.thread_count; ++i)
       if (set[std::size_t(i)] && i != seen.self && !seen.knows(i, set[std::size_t(i)])) return i;
     return -1;
