@@ -148,7 +148,7 @@ std::vector<OptionRow> choice_rows() {
        [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
-      {"kernel", "NAME", kOneKernel, g, "which kernel answers (default moeproof)",
+      {"kernel", "NAME", kOneKernel, g, "which kernel answers (default moeproof; predict knows triton_fused_moe too)",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
   };
 }

@@ -43,7 +43,9 @@ std::string shell_text(const std::string& command) {
 KernelInfo info_of(const WorkerKernel& kernel) {
   KernelInfo info;
   info.name = kernel.name;
-  info.family = KernelFamily::host;
+  info.family = kernel.family;
+  info.num_stages = kernel.stages;
+  info.num_warps = kernel.warps;
   info.ops = kernel.ops;
   info.contracts = kernel.contracts;
   info.quants = kernel.quants;

@@ -126,11 +126,26 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
   return v;
 }
 
+/// The choice as the model knows it: a kernel of another process goes by its family, with the stages and
+/// warps that it declares.
+Choice modelled(Choice choice, const device::Executor& executor) {
+  for (const KernelInfo& kernel : executor.kernels()) {
+    if (kernel.name != choice.kernel || kernel.family != KernelFamily::triton_fused_moe) continue;
+    choice.kernel = sim::kTritonKernel;
+    for (TileConfig* tile : {&choice.tile, &choice.tile_down}) {
+      if (tile->stages == 0) tile->stages = kernel.num_stages;
+      if (tile->warps == 0) tile->warps = kernel.num_warps;
+    }
+    break;
+  }
+  return choice;
+}
+
 /// Empty where the model has no word for the kernel or the choice: the executor may yet take it, or refuse it
 /// with its own reason.
 std::optional<Prediction> predict(const Case& c, const Routing& routing, const RunPlan& plan) {
   try {
-    return sim::predict(c.problem, c.choice, *plan.hardware, routing);
+    return sim::predict(c.problem, modelled(c.choice, *plan.executor), *plan.hardware, routing);
   } catch (const BadInput&) {
     return std::nullopt;
   }

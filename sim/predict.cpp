@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -14,13 +15,43 @@
 #include "sim/reason.hpp"
 #include "sim/schedule.hpp"
 #include "sim/tiles.hpp"
+#include "sim/triton_moe.hpp"
 #include "sim/uncertainty.hpp"
 
 namespace moe::sim {
 namespace {
 
-/// The model describes one family of kernels: the built-in one.
-constexpr std::string_view kModelledKernel = "moeproof";
+/// A kernel family as the sum needs it.
+struct Family {
+  std::vector<Elementwise> before, between, behind;
+  std::vector<GemmShape> gemms;
+  std::function<GemmTime(const GemmShape&)> time;
+  std::function<Counts(const GemmShape&)> counts;
+  double gap_s = 0;  // between two launches
+};
+
+Family own_family(const Problem& p, const Choice& choice, const Hardware& hw, const ExpertLoad& load) {
+  const std::int64_t rows = load.total(), pairs = p.shape.pairs();
+  return {kernels_before(p, rows),
+          kernels_between(p, rows),
+          kernels_behind(p, rows),
+          gemm_shapes(p, resolve_tiles(choice, load)),
+          [&hw, &load, pairs](const GemmShape& g) { return schedule_gemm(hw, g, load, pairs); },
+          [&hw, &load, pairs](const GemmShape& g) { return gemm_counts(g, load, pairs, hw.sms); },
+          hw.dependent_launch_s};
+}
+
+/// Its launches are plain nodes of a graph: each waits for the one before.
+Family triton_family(const Problem& p, const Choice& choice, const Hardware& hw, const ExpertLoad& load) {
+  const std::int64_t rows = load.total(), pairs = p.shape.pairs();
+  return {triton_before(p),
+          triton_between(p, rows),
+          triton_behind(p, rows),
+          triton_gemm_shapes(p, resolve_tiles(choice, load)),
+          [&hw, &load, pairs](const GemmShape& g) { return schedule_triton_gemm(hw, g, load, pairs); },
+          [&load, pairs](const GemmShape& g) { return triton_counts(g, load, pairs); },
+          hw.graph_node_s};
+}
 
 /// Sums over the GEMMs of a problem, from which the fractions follow.
 struct Totals {
@@ -46,9 +77,9 @@ void add_part(Prediction& prediction, const Part& part) {
   prediction.seconds += part.seconds;
 }
 
-void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
+void add_gemm(Prediction& prediction, Totals& totals, const Hardware& hardware, const Family& family,
               const GemmShape& gemm, const ExpertLoad& load) {
-  const GemmTime time = schedule_gemm(hardware, gemm, load, problem.shape.pairs());
+  const GemmTime time = family.time(gemm);
   add_part(prediction, {gemm.name, time.seconds, time.limit});
   totals.add(gemm, load, time);
   prediction.waves += double(time.tiles) / hardware.sms;
@@ -56,7 +87,7 @@ void add_gemm(Prediction& prediction, Totals& totals, const Problem& problem, co
   prediction.l2_bytes += time.traffic.l2();
   prediction.shared_bytes += time.shared_bytes;
   prediction.bank_conflicts += time.bank_conflicts;
-  prediction.counts += gemm_counts(gemm, load, problem.shape.pairs(), hardware.sms);
+  prediction.counts += family.counts(gemm);
 }
 
 void add_small(Prediction& prediction, const Hardware& hardware, const Elementwise& kernel) {
@@ -66,18 +97,17 @@ void add_small(Prediction& prediction, const Hardware& hardware, const Elementwi
 }
 
 /// The chain of launches of moe_layer or grouped_gemm.
-void add_chain(Prediction& prediction, Totals& totals, const Problem& problem, const Hardware& hardware,
-               const std::vector<GemmShape>& gemms, const ExpertLoad& load) {
-  const std::int64_t rows = load.total();
+void add_chain(Prediction& prediction, Totals& totals, const Hardware& hardware, const Family& family,
+               const ExpertLoad& load) {
   const auto add_all = [&](const std::vector<Elementwise>& kernels) {
     for (const Elementwise& kernel : kernels) add_small(prediction, hardware, kernel);
   };
-  add_all(kernels_before(problem, rows));
-  for (const GemmShape& gemm : gemms) {
-    if (&gemm != &gemms.front()) add_all(kernels_between(problem, rows));
-    add_gemm(prediction, totals, problem, hardware, gemm, load);
+  add_all(family.before);
+  for (const GemmShape& gemm : family.gemms) {
+    if (&gemm != &family.gemms.front()) add_all(family.between);
+    add_gemm(prediction, totals, hardware, family, gemm, load);
   }
-  add_all(kernels_behind(problem, rows));
+  add_all(family.behind);
 }
 
 void add_fractions(Prediction& prediction, const Totals& totals) {
@@ -98,21 +128,26 @@ ExpertLoad local_load(const Problem& problem, const Routing& routing) {
 
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
                    const ExpertLoad& load) {
-  if (choice.kernel != kModelledKernel)
-    throw BadInput(fmt::format("kernel '{}' has no model; {} has", choice.kernel, kModelledKernel));
+  const bool triton = choice.kernel == kTritonKernel;
+  if (!triton && choice.kernel != kOwnKernel)
+    throw BadInput(
+        fmt::format("kernel '{}' has no model; {} and {} have", choice.kernel, kOwnKernel, kTritonKernel));
   Prediction prediction;
   if (launches_nothing(problem, load)) {
     prediction.reason = "no rows: nothing is launched";
     return prediction;
   }
   Totals totals;
-  const std::vector<GemmShape> gemms = gemm_shapes(problem, resolve_tiles(choice, load));
-  if (gemms.empty()) {
+  const Family family =
+      triton ? triton_family(problem, choice, hardware, load) : own_family(problem, choice, hardware, load);
+  if (family.gemms.empty()) {
+    if (triton)
+      throw BadInput(fmt::format("predict: no model of op {} of {}", name(problem.op), kTritonKernel));
     add_small(prediction, hardware, kernel_of_op(problem, load.total()));
   } else {
-    add_chain(prediction, totals, problem, hardware, gemms, load);
+    add_chain(prediction, totals, hardware, family, load);
   }
-  const double gaps = double(prediction.parts.size() - 1) * hardware.dependent_launch_s;
+  const double gaps = double(prediction.parts.size() - 1) * family.gap_s;
   add_part(prediction, {"launch", hardware.graph_node_s + gaps, Limit::launch});
   add_fractions(prediction, totals);
   const auto longest = std::max_element(prediction.parts.begin(), prediction.parts.end(),

@@ -1,6 +1,8 @@
 // What does the model say a choice costs on a card, and why? The one entry of this folder. Pure: same
 // problem, choice and card, same prediction; nothing measured on the predicted kernels goes in.
 #pragma once
+#include <string_view>
+
 #include "fixtures/problem/choice.hpp"
 #include "fixtures/problem/hardware.hpp"
 #include "fixtures/problem/prediction.hpp"
@@ -9,8 +11,13 @@
 
 namespace moe::sim {
 
+/// The kernels that the model knows, as Choice::kernel names them: the built-in one, and the fused-MoE kernel
+/// of vLLM and SGLang as Triton compiles it, on Triton's routed layer behind a router.
+inline constexpr std::string_view kOwnKernel = "moeproof", kTritonKernel = "triton_fused_moe";
+
 /// Draws the problem's routing and predicts. `tile=auto` is resolved by fixtures/problem/auto_tile.hpp.
-/// Throws BadInput for a tile that the layout cannot run and for ops without a model. tokens = 0: no launch,
+/// Throws BadInput for a kernel that is not known, a tile that the layout cannot run and for ops without a
+/// model. tokens = 0: no launch,
 /// 0 seconds.
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware);
 
