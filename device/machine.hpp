@@ -30,7 +30,8 @@ class Machine {
   virtual std::string_view name() const = 0;  // "NVIDIA H200", "emulated SM"
   virtual int sms() const = 0;
 
-  /// Memory with guard bytes on both sides. Outputs and workspaces start poisoned (0xFF bytes).
+  /// Memory with guard bytes on both sides. Outputs and workspaces start poisoned (0xFF bytes; sessions
+  /// give integer outputs the poison of their type).
   virtual Address allocate(std::size_t bytes, BufferUse use, std::string name) = 0;
   virtual void release_all() = 0;
   virtual void upload(Address to, const void* from, std::size_t bytes) = 0;

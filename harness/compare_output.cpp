@@ -11,6 +11,7 @@
 
 #include "fixtures/files/to_float.hpp"
 #include "fixtures/problem/number_formats.hpp"
+#include "fixtures/problem/poison.hpp"
 
 namespace moe::harness {
 namespace {
@@ -27,6 +28,12 @@ std::uint64_t bits_of(DType type, const std::byte* data, std::int64_t i) {
 
 bool is_floating(DType type) {
   return type == DType::f32 || type == DType::bf16 || type == DType::e4m3 || type == DType::e5m2;
+}
+
+/// The bits of an element that was never written.
+std::uint64_t poison_bits(DType type) {
+  const std::uint64_t every_byte = poison_of(type) * 0x0101010101010101u;
+  return every_byte >> (64 - 8 * size_of(type));
 }
 
 /// A sign-magnitude float's bits as a number that grows by one from each value to the next; -0 and +0 differ
@@ -129,8 +136,8 @@ void Judge::element(std::size_t judged, std::int64_t column, BlockVerdict& block
   if (due.right) return;
   ++block.wrong;
   if (!pair.hard_low.empty()) out.outside_hard += !(got >= pair.hard_low[at] && got <= pair.hard_high[at]);
-  const std::uint64_t ones = ~std::uint64_t(0) >> (64 - 8 * size_of(pair.type));
-  note_wrong({judged, column, got, due.want, distance(pair.type, got_bits, got, due.want), got_bits == ones},
+  note_wrong({judged, column, got, due.want, distance(pair.type, got_bits, got, due.want),
+              got_bits == poison_bits(pair.type)},
              due);
 }
 
@@ -154,7 +161,7 @@ void Judge::note_wrong(const WrongElement& e, const Due& due) {
   place.ulp = e.ulp;
   out.worst = place;
   out.worst_rank = r.rank;
-  out.worst_unwritten = e.poison && is_floating(pair.type) && std::isnan(e.got);
+  out.worst_unwritten = e.poison && (std::isnan(e.got) || !is_floating(pair.type));
 }
 
 /// "[4, 9, 256]"

@@ -37,7 +37,7 @@ struct WrongElement {
   std::int64_t column = 0;
   double got = 0, want = 0;
   std::int64_t ulp = 0;
-  bool poison = false;  // all bits set: what outputs hold before the launch
+  bool poison = false;  // every byte is poison_of the type: what outputs hold before the launch
 };
 
 struct StageFindings {

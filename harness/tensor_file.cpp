@@ -12,6 +12,7 @@
 
 #include "fixtures/files/safetensors.hpp"
 #include "fixtures/problem/errors.hpp"
+#include "fixtures/problem/poison.hpp"
 #include "harness/child_process.hpp"
 
 namespace moe::harness {
@@ -115,7 +116,7 @@ TensorFile::TensorFile(const TensorSet& like, bool copy) {
   std::memcpy(memory_->bytes + 8, text.data(), text.size());
   for (Guard& guard : guards_) {
     guard.begin += data, guard.end += data;
-    std::memset(memory_->bytes + guard.begin, kPoison, guard.end - guard.begin);
+    std::memset(memory_->bytes + guard.begin, kGuardByte, guard.end - guard.begin);
   }
   for (std::size_t i = 0; i < begins.size(); ++i) {
     const Tensor& t = like.all()[i];
@@ -123,7 +124,7 @@ TensorFile::TensorFile(const TensorSet& like, bool copy) {
     if (copy)
       copy_bytes(place, t);
     else
-      std::memset(place, kPoison, t.bytes());
+      std::memset(place, poison_of(t.dtype()), t.bytes());
     Tensor shared(t.name(), t.dtype(), t.shape(), place, memory_);
     if (copy) shared.filled_groups = t.filled_groups;
     tensors_.add(std::move(shared));
@@ -140,7 +141,7 @@ std::string TensorFile::path() const {
 std::string TensorFile::damage() const {
   for (const Guard& guard : guards_) {
     const std::byte *begin = memory_->bytes + guard.begin, *end = memory_->bytes + guard.end;
-    const auto written = [](std::byte b) { return b != std::byte{kPoison}; };
+    const auto written = [](std::byte b) { return b != std::byte{kGuardByte}; };
     const std::byte* first = std::find_if(begin, end, written);
     if (first == end) continue;
     const std::byte* last = end;

@@ -15,8 +15,8 @@ namespace moe::harness {
 
 /// Tensors of this name are no tensors of the op: "guard.0", "guard.1", ...
 inline constexpr std::string_view kGuardPrefix = "guard.";
-/// Every byte of guards and of outputs that no kernel wrote: NaN in f32, bf16, e4m3 and e5m2, -1 in integers.
-inline constexpr std::uint8_t kPoison = 0xFF;
+/// Every byte of the guards.
+inline constexpr std::uint8_t kGuardByte = 0xFF;
 /// Where the bytes of a tensor may begin: what vector loads and TMA ask for, and more.
 inline constexpr std::size_t kTensorAlignment = 256;
 
@@ -25,7 +25,7 @@ class TensorFile {
  public:
   /// Copies the bytes of `tensors`; throws MachineFailure where memory is short.
   static TensorFile of(const TensorSet& tensors);
-  /// Tensors of these names, types and shapes, every byte poisoned.
+  /// Tensors of these names, types and shapes, every byte that of poison_of its type.
   static TensorFile poisoned(const TensorSet& like);
 
   /// "/proc/PID/fd/N": any process of this user opens it as long as this object lives.

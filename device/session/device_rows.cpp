@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fixtures/problem/poison.hpp"
+
 namespace moe::device {
 
 Address allocate(Machine& machine, std::int64_t bytes, BufferUse use, std::string name) {
   return machine.allocate(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 16)), use, std::move(name));
+}
+
+std::int32_t* allocate_integers(Machine& machine, std::int64_t count, std::string name) {
+  const std::int64_t bytes = count * std::int64_t(sizeof(std::int32_t));
+  const Address at = allocate(machine, bytes, BufferUse::output, std::move(name));
+  machine.fill(at, poison_of(DType::i32), std::size_t(bytes));
+  return pointer<std::int32_t>(at);
 }
 
 Rows allocate_rows(Machine& machine, std::int64_t rows, std::int64_t columns, std::size_t element,

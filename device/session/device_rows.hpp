@@ -37,6 +37,8 @@ struct Rows {
 
 /// `bytes` of a name; at least 16, so that an empty array still has an address.
 Address allocate(Machine& machine, std::int64_t bytes, BufferUse use, std::string name);
+/// `count` i32 of an output, poisoned with what no integer of an op is.
+std::int32_t* allocate_integers(Machine& machine, std::int64_t count, std::string name);
 Rows allocate_rows(Machine& machine, std::int64_t rows, std::int64_t columns, std::size_t element,
                    BufferUse use, std::string name);
 

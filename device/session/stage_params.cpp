@@ -78,7 +78,7 @@ TopkRouteParams topk_params(Machine& machine, const Case& c, const TensorSet& in
   p.logits = pointer<float>(upload_tensor(machine, inputs.at("router_logits")));
   p.bias =
       inputs.has("router_bias") ? pointer<float>(upload_tensor(machine, inputs.at("router_bias"))) : nullptr;
-  p.ids = pointer<std::int32_t>(allocate(machine, 4 * shape.pairs(), BufferUse::output, "topk_ids"));
+  p.ids = allocate_integers(machine, shape.pairs(), "topk_ids");
   p.weights = pointer<float>(allocate(machine, 4 * shape.pairs(), BufferUse::output, "topk_weights"));
   p.tokens = shape.tokens;
   p.experts = shape.experts;

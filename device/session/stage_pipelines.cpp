@@ -45,10 +45,9 @@ Pipeline build_align(Machine& machine, const Case& c, const TensorSet& inputs) {
       pointer<std::int32_t>(allocate(machine, 4 * (experts + 1), BufferUse::workspace, "row_start"));
   p.block_start[0] =
       pointer<std::int32_t>(allocate(machine, 4 * (experts + 1), BufferUse::workspace, "block_start"));
-  p.pair_of_row =
-      pointer<std::int32_t>(allocate(machine, 4 * p.capacity, BufferUse::output, "sorted_token_ids"));
-  p.expert_of_block = pointer<std::int32_t>(allocate(machine, 4 * p.blocks, BufferUse::output, "expert_ids"));
-  p.padded_rows = pointer<std::int32_t>(allocate(machine, 4, BufferUse::output, "num_tokens_post_padded"));
+  p.pair_of_row = allocate_integers(machine, p.capacity, "sorted_token_ids");
+  p.expert_of_block = allocate_integers(machine, p.blocks, "expert_ids");
+  p.padded_rows = allocate_integers(machine, 1, "num_tokens_post_padded");
   Pipeline pipeline;
   if (pairs > 0) {
     pipeline.stages.push_back(

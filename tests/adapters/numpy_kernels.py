@@ -128,6 +128,30 @@ def topk(router_logits, problem):
     return ids, (weights * np.float32(problem["router"]["scale"])).astype(np.float32)
 
 
+def blocks_of(topk_ids, problem, sorted_token_ids, expert_ids, num_tokens_post_padded, foreign):
+    ids, block, at = topk_ids.reshape(-1), problem["block_m"], 0
+    for e in range(problem["experts"]):
+        pairs, local = np.flatnonzero(ids == e), e - problem["first_expert"]
+        places = -(-len(pairs) // block) * block
+        sorted_token_ids[at:at + places] = np.concatenate([pairs, np.full(places - len(pairs), ids.size)])
+        if 0 <= local < problem["local_experts"]:
+            expert_ids[at // block:(at + places) // block] = local
+        elif foreign:
+            expert_ids[at // block:(at + places) // block] = -1
+        at += places
+    num_tokens_post_padded[0] = at
+
+
+@kernel(op="align", ep=True)
+def align(topk_ids, problem, sorted_token_ids, expert_ids, num_tokens_post_padded):
+    blocks_of(topk_ids, problem, sorted_token_ids, expert_ids, num_tokens_post_padded, True)
+
+
+@kernel(op="align", ep=True)
+def forgets_foreign(topk_ids, problem, sorted_token_ids, expert_ids, num_tokens_post_padded):
+    blocks_of(topk_ids, problem, sorted_token_ids, expert_ids, num_tokens_post_padded, False)
+
+
 def stages(hidden, ids, weights, w13, w13_scale, w2, w2_scale, swap_gate=False):
     """The block128 layer on one rank; every stage by name."""
     top_k = ids.shape[1]

@@ -27,6 +27,7 @@ RIGHT = [
     SIZES + ["--op", "quantize", "--tokens", "0,9"],
     SIZES + ["--op", "act_quant", "--tokens", "9", "--quant", "token_channel"],
     SIZES + ["--op", "topk", "--tokens", "0,9"],
+    SIZES + ["--op", "align", "--tokens", "9", "--ep", "2", "--kernel", "align"],
     SIZES + ["--op", "combine", "--tokens", "0,9"],
     SIZES + ["--tokens", "0,9", "--load", "zipf:1.2", "--kernel", "layer_stages"],
 ]
@@ -85,6 +86,8 @@ def main():
         t.expect(Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", kernel]), word, reason, kernel)
     for kernel in ("swapped_gate", "unweighted"):
         t.expect(Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", kernel]), "failed", "of out are wrong", kernel)
+    foreign = Outcome(PROGRAM, KERNELS, SIZES + ["--op", "align", "--tokens", "9", "--ep", "2", "--kernel", "forgets_foreign"])
+    t.expect(foreign, "failed", "never written, due -1", "the -1 of another rank's blocks is written, not left from before")
     unused = Outcome(PROGRAM, KERNELS, GEMM + ["--contract", "masked", "--tokens", "1", "--kernel", "writes_unused"])
     t.expect(unused, "failed", "changed its input 'w'", "writes_unused")
     sorts = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "sorts_routing"])
