@@ -19,8 +19,7 @@
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
-
-extern char** environ;
+#include "harness/process_marks.hpp"
 
 namespace moe::harness {
 namespace {
@@ -41,6 +40,9 @@ constexpr int kLogReads = 64;
 /// Heads of the process groups that run, where a signal handler finds them: fixed room and no lock, since a
 /// handler may neither allocate nor wait. A group too many is only not ended by a signal.
 std::array<std::atomic<pid_t>, 64> groups{};
+
+/// What the marks of all children begin with, where a signal handler finds it.
+std::array<char, 64> all_marks{};
 
 void swap_group(pid_t from, pid_t to) {
   for (std::atomic<pid_t>& group : groups)
@@ -64,23 +66,34 @@ Descriptor moved_up(int fd) {
 }
 
 /// What happens between vfork and exec: system calls only, since the memory is the parent's.
-[[noreturn]] void become(char* const* argv, const int (&standard)[3], pid_t parent, volatile int& error) {
+[[noreturn]] void become(char* const* argv, char* const* envp, const int (&standard)[3], pid_t parent,
+                         volatile int& error) {
   ::setpgid(0, 0);                     // a group of its own, so that its own children end with it
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it does not outlive its program, hung as it may be
   for (int fd = 0; fd < 3; ++fd) ::dup2(standard[fd], fd);
-  if (::getppid() == parent) ::execve(argv[0], argv, environ);
+  if (::getppid() == parent) ::execve(argv[0], argv, envp);
   error = errno;
   ::_exit(127);
 }
 
-pid_t spawn(const std::string& program, const std::vector<std::string>& words, const int (&standard)[3]) {
-  std::vector<char*> argv{const_cast<char*>(program.c_str())};
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
+/// As exec takes them: ended by a null; they point into `words`.
+std::vector<char*> pointers(const std::vector<std::string>& words) {
+  std::vector<char*> all;
+  for (const std::string& word : words) all.push_back(const_cast<char*>(word.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+pid_t spawn(const std::string& program, const std::vector<std::string>& words, const std::string& mark,
+            const int (&standard)[3]) {
+  std::vector<std::string> line{program};
+  line.insert(line.end(), words.begin(), words.end());
+  const std::vector<std::string> environment = marked_environment(mark);
+  const std::vector<char*> argv = pointers(line), envp = pointers(environment);
   const pid_t parent = ::getpid();
   volatile int error = 0;
   const pid_t pid = ::vfork();
-  if (pid == 0) become(argv.data(), standard, parent, error);
+  if (pid == 0) become(argv.data(), envp.data(), standard, parent, error);
   if (pid > 0 && error != 0) ::waitpid(pid, nullptr, 0);
   if (pid < 0 || error != 0)
     throw MachineFailure(
@@ -108,8 +121,10 @@ std::string last_line(const std::string& log) {
 }  // namespace
 
 void end_all_children() noexcept {
+  bool any = false;
   for (const std::atomic<pid_t>& group : groups)
-    if (const pid_t head = group; head > 0) ::kill(-head, SIGKILL);
+    if (const pid_t head = group; head > 0) any = true, ::kill(-head, SIGKILL);
+  if (any) kill_marked(all_marks.data());
 }
 
 Descriptor::~Descriptor() {
@@ -123,6 +138,8 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 
 ChildProcess::ChildProcess(const std::string& program, const std::vector<std::string>& words, bool forward)
     : forward_(forward) {
+  const std::string all = mark_of_all();
+  std::copy_n(all.c_str(), std::min(all.size() + 1, all_marks.size()), all_marks.begin());
   int pair[2];
   checked(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), "socketpair");
   input_ = moved_up(pair[0]);  // a socket: writing to a dead child is an error, not a signal
@@ -134,7 +151,8 @@ ChildProcess::ChildProcess(const std::string& program, const std::vector<std::st
   log_pipe_ = moved_up(pair[0]);
   const Descriptor log = moved_up(pair[1]);
   checked(::fcntl(log_pipe_.get(), F_SETFL, O_NONBLOCK), "fcntl");
-  pid_ = spawn(program, words, {in.get(), out.get(), log.get()});
+  mark_ = new_mark();
+  pid_ = spawn(program, words, mark_, {in.get(), out.get(), log.get()});
   swap_group(0, pid_);
 }
 
@@ -151,8 +169,9 @@ std::string ChildProcess::end_child(Ending ending) {
     ended = found == pid_ || (found < 0 && errno != EINTR);
     if (!ended) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  ::kill(-pid_, SIGKILL);  // what it started goes with it
-  swap_group(pid_, 0);     // before its number may become another's
+  ::kill(-pid_, SIGKILL);      // what it started goes with it,
+  kill_marked(mark_.c_str());  // also what left its group
+  swap_group(pid_, 0);         // before its number may become another's
   while (!ended && ::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;

@@ -1,6 +1,7 @@
 // How does the program talk to a child process and notice that it died, hangs or talks nonsense? One line to
 // its standard input, one line back from its standard output, with a deadline; its standard error is kept.
 #pragma once
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -54,6 +55,11 @@ class ChildProcess {
   void refuse_more(int wait_ms);
   bool alive() const { return pid_ > 0; }
 
+  /// Requests are numbered; `echoes` is set where the child said that its answers bear the number of what
+  /// they answer.
+  std::int64_t next_request() { return ++requests_; }
+  bool echoes = false;
+
  private:
   enum class Ending { by_itself, killed };
   void send_line(std::string_view line);
@@ -67,6 +73,8 @@ class ChildProcess {
 
   Descriptor input_, output_, log_pipe_;  // our ends
   int pid_ = -1;
+  std::string mark_;  // what all bear that it starts
+  std::int64_t requests_ = 0;
   bool forward_ = false;
   bool asked_ = false;   // a first request was sent
   std::string pending_;  // bytes behind the last line

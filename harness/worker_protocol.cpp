@@ -79,6 +79,18 @@ bool holds(const std::vector<T>& allowed, T value) {
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
 }
 
+/// What the model needs to know of a kernel; only families that it can predict.
+void read_family(const Json& j, WorkerKernel& k) {
+  const std::string word = get_or<std::string>(j, "family", "");
+  if (word.empty()) return;
+  if (word != name(KernelFamily::triton_fused_moe))
+    throw BadInput(fmt::format("'family' is '{}'; the model knows {}", excerpt(word),
+                               name(KernelFamily::triton_fused_moe)));
+  k.family = KernelFamily::triton_fused_moe;
+  k.stages = whole_or(j, "stages", 0, 1, 16);
+  k.warps = whole_or(j, "warps", 0, 1, 32);
+}
+
 /// A wrong declaration is said now, not at a case: it is read for every scheme that the kernel takes.
 void check_declaration(const Json& declared, const WorkerKernel& kernel) {
   for (int kind = 0; kind <= int(QuantKind::block128); ++kind)
@@ -101,6 +113,7 @@ WorkerKernel read_kernel(const Json& j) {
   k.deterministic = get_or<bool>(j, "deterministic", true);
   if (j.contains("semantics") && !j["semantics"].is_null()) k.semantics = j["semantics"].dump();
   if (k.semantics) check_declaration(j["semantics"], k);
+  read_family(j, k);
   return k;
 }
 
@@ -170,6 +183,7 @@ WorkerHello read_hello(const Json& answer) {
   hello.name = get_or<std::string>(answer, "name", "");
   hello.refusal = get_or<std::string>(answer, "refusal", "");
   hello.graph = get_or<bool>(answer, "graph", false);
+  hello.ids = get_or<bool>(answer, "ids", false);
   if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
     hello.device =
         DeviceFacts{get_or<std::string>(device, "name", ""), get_or<std::string>(device, "driver", ""),
@@ -221,7 +235,18 @@ Json problem_to_json(const Case& c) {
   return j;
 }
 
-Json ask_worker(ChildProcess& child, const Json& request, double seconds, Trust trust) {
+/// The answer to an earlier request, however late, is no answer to this one.
+void check_number(ChildProcess& child, const Json& answer, std::int64_t number, const std::string& what) {
+  const bool numbered = answer.contains("id");
+  if (numbered ? answer["id"] == number : !child.echoes) return;
+  child.give_up(fmt::format("the worker process answered '{}', request {}, with {}", what, number,
+                            numbered ? "the id " + excerpt(answer["id"].dump()) : "no id"));
+}
+
+Json ask_worker(ChildProcess& child, const Json& asked, double seconds, Trust trust) {
+  Json request = asked;
+  const std::int64_t number = child.next_request();
+  if (trust == Trust::foreign) request["id"] = number;
   const std::string line = child.ask(request.dump(-1, ' ', false, Json::error_handler_t::replace), seconds);
   const auto what = request.at("do").get<std::string>();
   if (trust == Trust::foreign) child.refuse_more(kSecondAnswerMs);
@@ -232,6 +257,7 @@ Json ask_worker(ChildProcess& child, const Json& request, double seconds, Trust 
   if (!answer.is_object())
     child.give_up(fmt::format("the worker process answered '{}' to '{}', which is no JSON object",
                               excerpt(line), what));
+  if (trust == Trust::foreign) check_number(child, answer, number, what);
   const auto said = [&](const char* key) {
     return excerpt(answer.at(key).is_string() ? answer.at(key).get<std::string>() : answer.at(key).dump(),
                    kLongestReason);
@@ -248,7 +274,9 @@ WorkerHello greet(ChildProcess& child, double seconds) {
   const Json answer =
       ask_worker(child, {{"do", "hello"}, {"protocol", kProtocolVersion}}, seconds, Trust::foreign);
   try {
-    return read_hello(answer);
+    WorkerHello hello = read_hello(answer);
+    child.echoes = hello.ids;
+    return hello;
   } catch (const BadInput& e) {
     child.give_up(fmt::format("the answer to 'hello' of a worker process: {}", e.what()));
   }

@@ -24,6 +24,8 @@ struct WorkerKernel {
   std::vector<std::string> outputs;  // of moe_layer; empty = all stages
   bool deterministic = true;
   std::optional<std::string> semantics;  // JSON text: a preset's name or an object; read by read_semantics
+  KernelFamily family = KernelFamily::host;  // triton_fused_moe: the model predicts it
+  int stages = 0, warps = 0;                 // num_stages and num_warps of such a kernel; 0 = Triton's usual
   bool takes(const Problem&) const;
 };
 
@@ -40,6 +42,7 @@ struct WorkerHello {
   std::vector<WorkerKernel> kernels;
   std::optional<DeviceFacts> device;
   bool graph = false;     // takes mode "graph"
+  bool ids = false;       // its answers bear the "id" of their request
   std::string described;  // the kernels as JSON: what a child must say again when it is started again
 };
 
@@ -58,7 +61,8 @@ struct WorkerRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Sends one request and reads the answer. Throws WorkerLost where the answer is no JSON object or says that
+/// Sends one request, numbered by "id", and reads the answer. Throws WorkerLost where it bears another number
+/// (or none, from a child that said it numbers), where the answer is no JSON object or says that
 /// the kernel failed (the child is ended), WorkerRefused where it refuses, MachineFailure where it says that
 /// the machine is broken, and BadInput where a worker of this program says so.
 nlohmann::ordered_json ask_worker(ChildProcess& child, const nlohmann::ordered_json& request, double seconds,

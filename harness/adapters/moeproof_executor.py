@@ -41,6 +41,7 @@ NUMPY_TYPES = {"F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1", "U8": "u1", "B
 TORCH_TYPES = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U8": "uint8", "BF16": "bfloat16", "F16": "float16",
                "F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
 GUARD_BYTES, CHUNK = 1024, 1 << 28
+NAN_BYTES, NO_INTEGER = 0xFF, 0xA5  # what guards and unwritten floats hold, and unwritten integers: no right id, place or count
 WARM_UP, FEWEST_RUNS, MOST_SETS = 3, 8, 32  # as moeproof times its own kernels (fixtures/measured/README.md)
 _kernels = []
 
@@ -123,11 +124,13 @@ class Kernel:
 
     def __init__(self, function, op, contract=None, quant=(), outputs=None, on="numpy", scale_layout="row", name=None,
                  activations=("silu_mul",), routers=(), ep=False, weight_on_input=False, ue8m0=False, deterministic=True,
-                 graph=None, semantics=None):
+                 graph=None, semantics=None, family=None, stages=None, warps=None):
         for what, word, known in (("op", op, OUTPUTS), ("on", on, ("numpy", "torch", "cuda")),
                                   ("scale_layout", scale_layout, ("row", "mn_major"))):
             if word not in known:
                 raise ValueError(f"{what}='{word}' is none of {', '.join(known)}")
+        if on == "cuda" and os.environ.get("TRITON_INTERPRET") == "1":  # Triton's interpreter computes on the CPU
+            on = "torch"
         self.function, self.op, self.on, self.scale_layout = function, op, on, scale_layout
         self.name = name or function.__name__
         self.contracts, self.quants, self.outputs, self.activations, self.routers = (
@@ -135,12 +138,14 @@ class Kernel:
             for words in (contract, quant, outputs or OUTPUTS[op], activations, routers))
         self.ep, self.weight_on_input, self.ue8m0 = ep, weight_on_input, ue8m0
         self.deterministic, self.semantics = deterministic, semantics
+        self.model = {"family": family, "stages": stages, "warps": warps}  # what predictions are made of
         self.graph = on == "cuda" if graph is None else graph
         self.parameters = inspect.signature(function).parameters
 
     def hello(self):
         return {"name": self.name, "ops": [self.op], "contracts": self.contracts, "quants": self.quants, "outputs": self.outputs,
-                "deterministic": self.deterministic, "semantics": self.semantics}
+                "deterministic": self.deterministic, "semantics": self.semantics,
+                **{key: value for key, value in self.model.items() if value is not None}}
 
     def takes(self, *names):
         return any(name in names or ALIASES.get(name) in names for name in self.parameters)
@@ -268,7 +273,7 @@ class Call:
 
 def hello(kernels, refusal):
     answer = {"protocol": 1, "name": pathlib.Path(sys.argv[0]).name, "kernels": [k.hello() for k in kernels],
-              "graph": all(k.graph for k in kernels)}
+              "graph": all(k.graph for k in kernels), "ids": True}
     if any(k.on != "numpy" for k in kernels):
         torch = importlib.util.find_spec("torch")
         answer.update(torch_call().device(kernels) if torch else {"refusal": "torch is not installed here"})
@@ -310,7 +315,7 @@ def serve(kernels=None, refusal=None):
             traceback.print_exc()
             answer = {"error": "kernel", "message": f"{type(error).__name__}: {words_of(error)}"}
         sys.stderr.flush()
-        print(json.dumps(answer), file=answers, flush=True)
+        print(json.dumps({**answer, "id": q.get("id")}), file=answers, flush=True)
 
 
 def torch_call():
@@ -325,14 +330,15 @@ class TorchCall(Call):
     @classmethod
     def device(cls, kernels=()):
         if not cls.torch.cuda.is_available():
-            return {"refusal": "torch sees no CUDA device here"} if any(k.on == "cuda" for k in kernels) else {}
+            reason = "torch sees no CUDA device here (a Triton kernel runs on the CPU too, with TRITON_INTERPRET=1 set)"
+            return {"refusal": reason} if any(k.on == "cuda" for k in kernels) else {}
         card = cls.torch.cuda.get_device_properties(0)
         return {"device": {"name": card.name, "driver": f"CUDA {cls.torch.version.cuda}", "sms": card.multi_processor_count}}
 
     def place(self, array, stored, filled=None):
         """(tensor, the buffer around it) on the kernel's device; groups that hold nothing are zero."""
         torch, device = self.torch, "cuda" if self.kernel.on == "cuda" else "cpu"
-        buffer = torch.full((array.nbytes + 2 * GUARD_BYTES,), 0xFF, dtype=torch.uint8, device=device)
+        buffer = torch.full((array.nbytes + 2 * GUARD_BYTES,), NAN_BYTES, dtype=torch.uint8, device=device)
         inner = buffer[GUARD_BYTES:GUARD_BYTES + array.nbytes]
         if filled:
             inner.zero_()
@@ -365,8 +371,8 @@ class TorchCall(Call):
     def findings(self):
         for name, buffer in {**self.buffers, **self.output_buffers}.items():
             for part, where in ((buffer[:GUARD_BYTES], "in front of"), (buffer[-GUARD_BYTES:], "behind the end of")):
-                if bool((part != 0xFF).any()):
-                    return [f"the kernel wrote out of bounds: {int((part != 0xFF).sum())} bytes {where} '{name}'"]
+                if bool((part != NAN_BYTES).any()):
+                    return [f"the kernel wrote out of bounds: {int((part != NAN_BYTES).sum())} bytes {where} '{name}'"]
         for name, array in self.host.items():
             inner, filled, torch = self.buffers[name][GUARD_BYTES:-GUARD_BYTES], self.filled.get(name), self.torch
             if (any(bool(inner[begin:begin + part.nbytes].any()) for begin, part in self.parts(array, filled, "0")) or
@@ -394,7 +400,7 @@ class TorchCall(Call):
             return self.kernel.function(**arguments)
         captured, returned = self.capture(lambda: self.kernel.function(**arguments))
         for tensor in outputs.values():  # what is judged comes from the replay, not from the warm-up
-            tensor.view(self.torch.uint8).fill_(0xFF)
+            tensor.view(self.torch.uint8).fill_(NAN_BYTES if tensor.is_floating_point() else NO_INTEGER)
         captured.replay()
         return returned
 

@@ -85,6 +85,16 @@ def check_obstacle(tests):
         tests.hold((reason is None) == runs and (runs or "TRITON_INTERPRET=1" in reason), f"card {card}, variable {variable}", reason)
 
 
+def check_interpreter(tests):
+    """A kernel for a card runs on CPU tensors under Triton's interpreter, instead of being skipped for the lack of a card."""
+    sys.path.insert(0, str(EXAMPLES.parent))
+    import moeproof_executor
+    for variable, on in (("1", "torch"), ("0", "cuda")):
+        with mock.patch.dict(os.environ, {"TRITON_INTERPRET": variable}):
+            made = moeproof_executor.Kernel(lambda out: None, "combine", on="cuda")
+        tests.hold((made.on, made.graph) == (on, on == "cuda"), f"TRITON_INTERPRET={variable}", made.on)
+
+
 def main():
     sys.dont_write_bytecode = True
     tests = Tests()
@@ -94,6 +104,7 @@ def main():
     check_faults(tests)
     check_refusals(tests)
     check_obstacle(tests)
+    check_interpreter(tests)
     tests.finish()
 
 

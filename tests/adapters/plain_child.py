@@ -6,6 +6,7 @@ import pathlib
 import signal
 import struct
 import sys
+import threading
 import time
 
 FAULT = sys.argv[1]
@@ -80,6 +81,17 @@ def fault(q):
         if (grandchild := os.fork()) != 0:
             pathlib.Path(sys.argv[2]).write_text(f"{os.getpid()} {grandchild}")
         time.sleep(1000)
+    if FAULT == "daemon":  # its own child leaves its process group and session, and forks once more
+        if os.fork() == 0:
+            os.setsid()
+            if os.fork() == 0:
+                pathlib.Path(sys.argv[2]).write_text(f"{os.getpid()} 0")
+                time.sleep(1000)
+            os._exit(0)
+        while not pathlib.Path(sys.argv[2]).exists() or not pathlib.Path(sys.argv[2]).read_text():
+            time.sleep(0.01)
+        if len(sys.argv) > 3:
+            time.sleep(1000)
     if FAULT == "once":  # no second child comes up
         pathlib.Path(sys.argv[2]).touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -128,6 +140,8 @@ for line in sys.stdin:
     q, answer = json.loads(line), {}
     if q["do"] == "hello":
         answer = {"protocol": 2 if FAULT == "version" else 1, "name": "plain", "kernels": [{"name": "topk", "ops": ["topk"]}]}
+        if FAULT in ("ids", "late", "no-id"):
+            answer["ids"] = True
         if FAULT == "no-gpu":
             answer["refusal"] = "no GPU here"
         if FAULT == "draws":  # a word of moeproof's own workers: nothing would be looked at
@@ -168,4 +182,10 @@ for line in sys.stdin:
                 os.truncate(q["outputs"], 16)
             except OSError:
                 pass  # the file is sealed: that is what this fault tries
+    if FAULT in ("ids", "late", "another-id") or (FAULT == "no-id" and q["do"] == "hello"):
+        answer["id"] = q["id"] + (1 if FAULT == "another-id" and q["do"] == "open" else 0)
+    if FAULT == "late" and q["do"] == "bind":  # its first run would be answered by this
+        threading.Timer(0.05, print, [json.dumps(answer)], {"flush": True}).start()
+    if FAULT == "late" and q["do"] == "run":
+        time.sleep(0.3)
     print("\n".join([json.dumps(answer)] * (2 if FAULT == "twice-" + q["do"] else 1)), flush=True)

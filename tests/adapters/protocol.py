@@ -58,6 +58,10 @@ FAULTS = [  # fault, verdict, words of the reason
     ("twice-run", "crashed", "answered more than once: '{}'"),
     ("second-refusal", "crashed", "ran the case and then refused it: not again"),
     ("spam", "crashed", "ended by signal 9"),
+    ("ids", "passed", ""),
+    ("late", "crashed", "answered 'run', request 4, with the id 3"),
+    ("no-id", "crashed", "answered 'open', request 2, with no id"),
+    ("another-id", "crashed", "answered 'open', request 2, with the id 3"),
     ("no-gpu", "skipped", "no GPU here"),
 ]
 
@@ -92,6 +96,28 @@ def orphans(t):
             t.hold(ends(pids), f"a hung child outlives a program that ended by {end.name}", pids)
 
 
+def daemons(t):
+    """What a child started ends with it, though it left its process group and session and its parent is gone: behind a pass, behind
+    a hang, and where a signal ends the program. One in the environment of another moeproof goes on."""
+    other = subprocess.Popen(["sleep", "1000"], env={**os.environ, "MOEPROOF_CHILD": ";moeproof-child-1.1;"})
+    for more, end in (([], None), (["hang"], None), (["hang"], signal.SIGTERM)):
+        with tempfile.TemporaryDirectory() as folder:
+            place = pathlib.Path(folder) / "daemon"
+            command = f"process:{sys.executable} {CHILD} daemon {place} {' '.join(more)}"
+            words = TOPK[:-1] + ["2s" if more and not end else "60s"]
+            program = subprocess.Popen([PROGRAM, "check", "--executor", command, *words], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+            if end:
+                while not (place.exists() and len(place.read_text().split()) == 2):
+                    time.sleep(0.02)
+                program.send_signal(end)
+            status = program.wait()
+            t.hold(end or status == (1 if more else 0), f"daemon {more}: exit {status}")
+            t.hold(ends(place.read_text().split()[:1]), f"a process of its own session outlives the child {more} {end}")
+    t.hold(other.poll() is None, "another program's process was ended")
+    other.kill()
+    other.wait()
+
+
 def last_case_lost(t):
     """A child that dies and does not come up again costs its cases a verdict, not the run its report."""
     both = child("once", SIZES + ["--op", "topk", "--tokens", "9,10,11"])
@@ -103,6 +129,7 @@ def last_case_lost(t):
 def main():
     t = Tests()
     orphans(t)
+    daemons(t)
     last_case_lost(t)
     cut = child("cut")  # before or behind the reading: never the end of moeproof
     t.hold(cut.word in ("passed", "failed"), "an outputs file that is cut short", cut)

@@ -168,6 +168,31 @@ TEST(TensorFile, AWriteIntoAHoleShows) {
   }
 }
 
+// Would catch a family that is taken for one that has a model, and stages that are cut down to what fits.
+TEST(Hello, NamesTheFamilyThatIsPredicted) {
+  Json answer{{"protocol", 1}, {"ids", true}, {"kernels", {{{"name", "k"}, {"family", "triton_fused_moe"}}}}};
+  answer["kernels"][0]["stages"] = 4;
+  const WorkerHello hello = read_hello(answer);
+  EXPECT_TRUE(hello.ids);
+  EXPECT_EQ(hello.kernels.front().family, KernelFamily::triton_fused_moe);
+  EXPECT_EQ(hello.kernels.front().stages, 4);
+  EXPECT_EQ(hello.kernels.front().warps, 0);
+  answer["kernels"][0]["stages"] = 400;
+  EXPECT_THROW(read_hello(answer), BadInput);
+  answer["kernels"][0] = {{"name", "k"}, {"family", "tma_persistent"}};
+  EXPECT_THROW(read_hello(answer), BadInput) << "nothing but a kernel of this program is one";
+}
+
+// Would catch integers that start as a right answer: -1 is one of expert ids.
+TEST(TensorFile, OutputsStartAsNoRightAnswer) {
+  TensorSet set;
+  set.add(Tensor("ids", DType::i32, {3}));
+  set.add(Tensor("c", DType::bf16, {3}));
+  const TensorFile file = TensorFile::poisoned(set);
+  for (const std::int32_t id : file.tensors().at("ids").as<std::int32_t>()) EXPECT_LT(id, -1);
+  for (const std::uint16_t bits : file.tensors().at("c").as<std::uint16_t>()) EXPECT_EQ(bits, 0xFFFF);
+}
+
 // The guard between two tensors belongs to both: the nearer one is named.
 TEST(TensorFile, AWriteBesideATensorNamesIt) {
   TensorSet set = one_tensor(1, 100);

@@ -67,7 +67,7 @@ class Layer:
     def times(self, tokens, layout):
         """Microseconds of the layer, and of its GEMMs."""
         problem = dict(quant="block128", scale_format="f32", layout=layout, block_m=16, block_n=128, block_k=128, top_k=self.top_k,
-                       experts=self.experts, local_experts=self.experts, first_expert=0, activation="silu_mul", tokens=tokens)
+                       experts=self.experts, local_experts=self.experts, first_expert=0, activation="silu_mul", weight_on_input=False, tokens=tokens)
         generator = torch.Generator("cuda").manual_seed(tokens)
         scores = torch.rand(RUNS, tokens, self.experts, device="cuda", generator=generator)
         ids = list(scores.topk(self.top_k).indices.int())

@@ -189,29 +189,41 @@ def quantize(x, codes, scale, given, problem):
 
 
 @triton.jit
-def activate_kernel(h_ptr, ids_ptr, y_ptr, I, GATED: tl.constexpr, BLOCK: tl.constexpr):
-    """Program (pair, block of columns): y = silu(gate) * up, each rounded to bf16 as vLLM does, or relu(h)^2."""
+def activate_kernel(h_ptr, ids_ptr, y_ptr, I, limit, alpha, beta, ACTIVATION: tl.constexpr, BLOCK: tl.constexpr):
+    """Program (pair, block of columns): y = act(gate) * up, each rounded to bf16 as vLLM does, or relu(h)^2."""
     pair, i = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = (i < I) & (tl.load(ids_ptr + pair) >= 0)  # a pair without an expert has no row
-    if GATED:
-        gate = tl.load(h_ptr + pair * 2 * I + i, mask=there, other=0.0).to(tl.float32)
-        up = tl.load(h_ptr + pair * 2 * I + I + i, mask=there, other=0.0).to(tl.float32)
-        y = (gate / (1.0 + tl.exp(-gate))).to(tl.bfloat16).to(tl.float32) * up
-    else:
+    if ACTIVATION == "relu2":
         y = tl.maximum(tl.load(h_ptr + pair * I + i, mask=there, other=0.0).to(tl.float32), 0.0)
         y = y * y
+    else:
+        gate = tl.load(h_ptr + pair * 2 * I + i, mask=there, other=0.0).to(tl.float32)
+        up = tl.load(h_ptr + pair * 2 * I + I + i, mask=there, other=0.0).to(tl.float32)
+        slope = gate
+        if ACTIVATION == "silu_mul_clamped":
+            gate = tl.minimum(gate, limit)
+            up = tl.minimum(tl.maximum(up, -limit), limit) + beta
+            slope = alpha * gate
+        if ACTIVATION == "gelu_tanh_mul":  # 0.5 (1 + tanh(u)) = 1 / (1 + exp(-2 u))
+            slope = 2.0 * 0.7978845608028654 * (gate + 0.044715 * gate * gate * gate)
+        y = (gate / (1.0 + tl.exp(-slope))).to(tl.bfloat16).to(tl.float32) * up
     tl.store(y_ptr + pair * I + i, y.to(tl.bfloat16), mask=i < I)
 
 
 @triton.jit
-def combine_kernel(rows_ptr, ids_ptr, weights_ptr, out_ptr, H, top_k, BLOCK: tl.constexpr):
-    """Program (token, block of columns): out = sum over slots of weight * row, in fp32, in slot order."""
+def combine_kernel(rows_ptr, ids_ptr, weights_ptr, out_ptr, H, top_k, WEIGHTED: tl.constexpr, BLOCK: tl.constexpr):
+    """Program (token, block of columns): out = sum over slots of weight * row, in fp32, in slot order; of rows that bear their
+    weight already without it."""
     token, h = tl.program_id(0).to(tl.int64), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     acc = tl.zeros((BLOCK,), tl.float32)
     for slot in range(0, top_k):
         pair = token * top_k + slot
         there = (h < H) & (tl.load(ids_ptr + pair) >= 0)
-        acc += tl.load(weights_ptr + pair) * tl.load(rows_ptr + pair * H + h, mask=there, other=0.0).to(tl.float32)
+        row = tl.load(rows_ptr + pair * H + h, mask=there, other=0.0).to(tl.float32)
+        if WEIGHTED:
+            acc += tl.load(weights_ptr + pair) * row
+        else:
+            acc += row
     tl.store(out_ptr + token * H + h, acc.to(tl.bfloat16), mask=h < H)
 
 
@@ -220,23 +232,29 @@ def layer(hidden, topk_ids, topk_weights, w13, w13_scale, w2, w2_scale, x_codes,
     tokens, top_k = topk_ids.shape
     if tokens == 0:
         return
+    on_input = problem["weight_on_input"]
+    if on_input:  # top-1 only
+        hidden = (hidden.float() * topk_weights).bfloat16()
     blocks = align(topk_ids, problem)
     quantize(hidden, x_codes, x_scale, a1_scale, problem)
     routed_gemm(x_codes, x_scale, w13, w13_scale, w13_bias, gemm1, *blocks, top_k, problem)
     act = torch.empty(act_codes.shape, dtype=torch.bfloat16, device=out.device)
     width, height = act.shape[1], out.shape[1]
-    activate_kernel[(tokens * top_k, triton.cdiv(width, 1024))](gemm1, topk_ids, act, width, BLOCK=1024,
-                                                                GATED=problem["activation"] == "silu_mul")
+    activate_kernel[(tokens * top_k, triton.cdiv(width, 1024))](
+        gemm1, topk_ids, act, width, problem.get("limit", 0.0), problem.get("alpha", 1.0), problem.get("beta", 0.0),
+        ACTIVATION=problem["activation"], BLOCK=1024)
     quantize(act, act_codes, act_scale, a2_scale, problem)
     routed_gemm(act_codes, act_scale, w2, w2_scale, w2_bias, gemm2, *blocks, 1, problem)
-    combine_kernel[(tokens, triton.cdiv(height, 1024))](gemm2, topk_ids, topk_weights, out, height, top_k, BLOCK=1024)
+    combine_kernel[(tokens, triton.cdiv(height, 1024))](gemm2, topk_ids, topk_weights, out, height, top_k, WEIGHTED=not on_input,
+                                                           BLOCK=1024)
 
 
 # ---- what moeproof sees ------------------------------------------------------------------------------------------------------
 
 STAGES = ("x_codes", "x_scale", "gemm1", "act_codes", "act_scale", "gemm2", "out")
-LAYER = dict(op="moe_layer", outputs=STAGES, activations=("silu_mul", "relu2"), ep=True, ue8m0=True, on=ON)
-GEMM = dict(op="grouped_gemm", contract="routed", ue8m0=True, on=ON)
+MODEL = dict(family="triton_fused_moe", stages=3)  # what moeproof predicts it as
+LAYER = dict(op="moe_layer", outputs=STAGES, ep=True, ue8m0=True, weight_on_input=True, on=ON, **MODEL)
+GEMM = dict(op="grouped_gemm", contract="routed", ue8m0=True, on=ON, **MODEL)
 OWN = {"amax_floor": 1e-10, "scale_formula": "divide", "quant_formula": "multiply_inverse", "weight_place": "combine",
        "combine_fma": True}  # where the layer is not vLLM's
 FORMS = {"normal_mma": {"preset": "vllm-triton", **OWN}, "normal_wgmma": {"preset": "vllm-triton", "accumulator": "wgmma", **OWN},
@@ -263,10 +281,10 @@ def only(layout, function):
     return checked
 
 
-kernel(name="triton_moe", **LAYER)(layer)
+kernel(name="triton_moe", activations=("silu_mul", "silu_mul_clamped", "gelu_tanh_mul", "relu2"), **LAYER)(layer)
 kernel(name="triton_gemm", **GEMM)(gemm)
 for form, semantics in FORMS.items():
-    kernel(name=f"triton_moe_{form}", semantics=semantics, **LAYER)(only(form, layer))
+    kernel(name=f"triton_moe_{form}", activations=("silu_mul", "relu2"), semantics=semantics, **LAYER)(only(form, layer))
     kernel(name=f"triton_gemm_{form}", semantics=semantics, **GEMM)(only(form, gemm))
 
 if __name__ == "__main__":
