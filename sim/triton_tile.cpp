@@ -60,7 +60,7 @@ void set_mma(TritonTile& t, int rows, int columns, int block_k) {
 /// (h200_triton_instructions.txt: 56 to 251): with block scales a sum, its part and their scaled product.
 int registers_of(const GemmShape& gemm, int threads) {
   const int sums = gemm.tile.block_m * gemm.tile.block_n / threads;
-  const int needed = gemm.block_scales ? 56 + 3 * sums : 54 + 4 * sums / 3;
+  const int needed = gemm.block_scales ? 48 + 10 * sums / 3 : 54 + 4 * sums / 3;
   const int rounded = (needed + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
   return std::min(rounded, sm90::kMaxRegistersPerThread + 1);  // beyond that it spills
 }

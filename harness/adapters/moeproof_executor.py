@@ -129,23 +129,21 @@ class Kernel:
                                   ("scale_layout", scale_layout, ("row", "mn_major"))):
             if word not in known:
                 raise ValueError(f"{what}='{word}' is none of {', '.join(known)}")
-        if on == "cuda" and os.environ.get("TRITON_INTERPRET") == "1":  # Triton's interpreter computes on the CPU
-            on = "torch"
+        on = "torch" if on == "cuda" and os.environ.get("TRITON_INTERPRET") == "1" else on  # which computes on the CPU
         self.function, self.op, self.on, self.scale_layout = function, op, on, scale_layout
         self.name = name or function.__name__
         self.contracts, self.quants, self.outputs, self.activations, self.routers = (
             (words,) if isinstance(words, str) else tuple(words or ())
             for words in (contract, quant, outputs or OUTPUTS[op], activations, routers))
         self.ep, self.weight_on_input, self.ue8m0 = ep, weight_on_input, ue8m0
-        self.deterministic, self.semantics = deterministic, semantics
-        self.model = {"family": family, "stages": stages, "warps": warps}  # what predictions are made of
+        self.deterministic, self.semantics, self.model = deterministic, semantics, (family, stages, warps)
         self.graph = on == "cuda" if graph is None else graph
         self.parameters = inspect.signature(function).parameters
 
     def hello(self):
         return {"name": self.name, "ops": [self.op], "contracts": self.contracts, "quants": self.quants, "outputs": self.outputs,
                 "deterministic": self.deterministic, "semantics": self.semantics,
-                **{key: value for key, value in self.model.items() if value is not None}}
+                **{key: word for key, word in zip(("family", "stages", "warps"), self.model) if word is not None}}
 
     def takes(self, *names):
         return any(name in names or ALIASES.get(name) in names for name in self.parameters)
@@ -280,8 +278,7 @@ def hello(kernels, refusal):
     return {**answer, **({"refusal": refusal} if refusal else {})}
 
 
-def words_of(error):
-    """What it says, whatever that is: its text may not be printable, or raise itself."""
+def words_of(error):  # whatever they are: they may not be printable, or raise themselves
     try:
         return str(error).encode("utf-8", "replace").decode()
     except Exception as another:
@@ -305,10 +302,8 @@ def serve(kernels=None, refusal=None):
                 call = (Call if chosen.on == "numpy" else torch_call())(chosen, q["problem"])
             elif q["do"] == "bind":
                 call.bind(q["inputs"])
-            elif q["do"] == "run":
-                answer = call.run(q["outputs"], q["mode"] == "graph")
-            elif q["do"] == "time":
-                answer = {"measurement": call.time(q)}
+            elif q["do"] in ("run", "time"):
+                answer = call.run(q["outputs"], q["mode"] == "graph") if q["do"] == "run" else {"measurement": call.time(q)}
         except Refused as reason:
             answer = {"refusal": words_of(reason)}
         except Exception as error:  # whatever a kernel raises is its verdict
@@ -330,8 +325,8 @@ class TorchCall(Call):
     @classmethod
     def device(cls, kernels=()):
         if not cls.torch.cuda.is_available():
-            reason = "torch sees no CUDA device here (a Triton kernel runs on the CPU too, with TRITON_INTERPRET=1 set)"
-            return {"refusal": reason} if any(k.on == "cuda" for k in kernels) else {}
+            reason = {"refusal": "torch sees no CUDA device here; Triton's interpreter needs none (TRITON_INTERPRET=1)"}
+            return reason if any(k.on == "cuda" for k in kernels) else {}
         card = cls.torch.cuda.get_device_properties(0)
         return {"device": {"name": card.name, "driver": f"CUDA {cls.torch.version.cuda}", "sms": card.multi_processor_count}}
 
@@ -416,8 +411,8 @@ class TorchCall(Call):
         weights = {name: tensor for name, tensor in self.inputs.items() if name in ("w", "w13", "w2")}
         size = sum(tensor.nbytes for tensor in weights.values())
         l2 = getattr(self.torch.cuda.get_device_properties(0), "L2_cache_size", 60_000_000)
-        count = min(1 - (-2 * l2 // size), MOST_SETS) if size else 1
-        return [weights] + [{name: tensor.clone() for name, tensor in weights.items()} for _ in range(count - 1)]
+        copies = min(-(-2 * l2 // size), MOST_SETS - 1) if size else 0
+        return [weights] + [{name: tensor.clone() for name, tensor in weights.items()} for _ in range(copies)]
 
     def time(self, plan):
         """Samples in seconds, each the mean over at least eight runs between two events."""

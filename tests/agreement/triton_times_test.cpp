@@ -28,8 +28,10 @@ Prediction predicted(MoeShape shape, std::int64_t tokens, Layout layout) {
   Problem p;
   p.shape = shape;
   p.shape.tokens = tokens;
-  Choice choice{
-      .kernel = std::string(sim::kTritonKernel), .layout = layout, .tile = parse_tile("16x128x128/s3/w4")};
+  Choice choice;
+  choice.kernel = sim::kTritonKernel;
+  choice.layout = layout;
+  choice.tile = parse_tile("16x128x128/s3/w4");
   return sim::predict(p, choice, h200);
 }
 
