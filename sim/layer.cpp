@@ -25,8 +25,16 @@ Elementwise count_rows(const MoeShape& s) {
   return {"count_rows", double(s.pairs()) * kInt, s.local_experts() * kInt};
 }
 
+/// Up to so many pairs the plan of rows is one kernel, place_rows, without count_rows.
+constexpr std::int64_t kRankedPairs = 512;
+
 Elementwise place_rows(const MoeShape& s) {
   return {"place_rows", 2 * double(s.pairs()) * kInt, 2 * double(s.pairs()) * kInt};
+}
+
+void add_row_plan(std::vector<Elementwise>& kernels, const MoeShape& s, std::int64_t ids) {
+  if (ids > kRankedPairs) kernels.push_back(count_rows(s));
+  kernels.push_back(place_rows(s));
 }
 
 Elementwise quantize(const Problem& p, double rows) {
@@ -67,11 +75,12 @@ std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t row
   std::vector<Elementwise> kernels;
   if (problem.op == Op::grouped_gemm) {
     if (problem.contract != Contract::contiguous) kernels.push_back(expert_of_rows(double(rows)));
-    kernels.insert(kernels.end(), {count_rows(shape), place_rows(shape), gather_rows(problem, double(rows))});
+    add_row_plan(kernels, shape, rows);
+    kernels.push_back(gather_rows(problem, double(rows)));
     return kernels;
   }
   if (problem.routing.load.kind != LoadKind::trace) kernels.push_back(topk(shape));
-  kernels.insert(kernels.end(), {count_rows(shape), place_rows(shape)});
+  add_row_plan(kernels, shape, shape.pairs());
   if (problem.quant.kind == QuantKind::tensor_dynamic)
     kernels.push_back({"hidden_amax", quantize(problem, 0).read, 0});
   kernels.push_back(quantize(problem, double(rows)));

@@ -87,13 +87,13 @@ MOE_KERNEL_NAMESPACE {
     using Params = ActQuantParams;
     static __device__ __forceinline__ void run(const Params& p) {
       auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
-      hopper::grid_wait();
-      hopper::grid_launch_dependents();
       const std::int64_t chunks = (p.gemm1.columns + p.chunk - 1) / p.chunk;
       const std::int64_t pair = blockIdx.x / chunks, first = (blockIdx.x % chunks) * p.chunk;
       const std::int64_t last = first + p.chunk < p.gemm1.columns ? first + p.chunk : p.gemm1.columns;
-      const std::int64_t row = row_of(p.gemm1, pair);
+      const std::int64_t row = row_of(p.gemm1, pair);  // older than the kernel in front
       const bool per_row = p.rule.granule != ScaleGranule::tensor;
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
 
       if (!per_row && blockIdx.x == 0) {  // one scale for all, even when the first pair is another rank's
         const float scale = tensor_scale(p.rule, scratch);

@@ -18,8 +18,6 @@ MOE_KERNEL_NAMESPACE {
   struct Combine {
     using Params = CombineParams;
     static __device__ __forceinline__ void run(const Params& p) {
-      hopper::grid_wait();
-      hopper::grid_launch_dependents();
       constexpr int kInFlight = 8;
       const std::int64_t width = kVector * std::int64_t(blockDim.x), chunks = (p.columns + width - 1) / width;
       const std::int64_t token = blockIdx.x / chunks;
@@ -37,6 +35,10 @@ MOE_KERNEL_NAMESPACE {
           const bool there = first + j < p.top_k;
           row[j] = there ? row_to_add(p, pair) : -1;
           weight[j] = there && p.weights != nullptr ? p.weights[pair] : 1.0f;
+        }
+        if (first == 0) {  // what was read above is older than the kernel in front
+          hopper::grid_wait();
+          hopper::grid_launch_dependents();
         }
 #pragma unroll
         for (int j = 0; j < kInFlight; ++j) {

@@ -1,7 +1,8 @@
 // Contract: grouped FP8 GEMM of GroupedGemmParams for kinds swap_ab and normal_wgmma; grid = any number of
 // CTAs >= 1 (min(tiles, SMs) is best), config.threads() threads, config.shared_bytes() of shared memory.
 // Pipeline of a CTA, eight math warps (two warpgroups) and one producer warp:
-//   1. the producer copies k-blocks into the ring, tile after tile
+//   1. the producer copies k-blocks into the ring, tile after tile; the first stages' weights before it waits
+//   for the kernel in front
 //   2. a warpgroup waits for a stage, issues four wgmma of k 32 that start from zero, waits for them, gives
 //   the stage back
 //   3. it promotes the k-block: block scales  acc = fma(a_scale * w_scale, part, acc);  flat  acc = acc +
@@ -223,6 +224,8 @@ MOE_KERNEL_NAMESPACE {
     Tile tile, following;
     bool have = walk.next(tile);
     if (have) accumulator.prefetch(tile);
+    hopper::grid_wait();  // the epilogue reads scales of the kernel in front and writes what may be read
+                          // there
     while (have) {
       const bool more = walk.next(following);
       Epilogue<C> epilogue;

@@ -1,7 +1,9 @@
 // What does a grouped GEMM kernel take? One struct, the same bytes for the card and the emulated SM.
 //   out[row][n] = bf16( scale( sum over k of tokens[row][k] * weights[e][n][k] ) + bias[e][n] )   for the
 //   rows of expert e
-// Sizes are elements, codes are e4m3 bytes, scales f32.
+// Sizes are elements, codes are e4m3 bytes, scales f32. Only tokens, a_scale and out may belong to the kernel
+// in front of a dependent launch: weights, biases and the tables of rows are read before the wait for it, so
+// they were finished before that kernel began.
 #pragma once
 #include <cstdint>
 

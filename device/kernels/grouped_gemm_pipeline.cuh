@@ -50,7 +50,8 @@ MOE_KERNEL_NAMESPACE {
 
   __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-  /// Barriers, waiting for the kernels in front, and the copy of block_start. All threads call it first.
+  /// Barriers and the copy of block_start, which is older than the kernel in front. All threads call it
+  /// first.
   template <GemmConfig C>
   __device__ __forceinline__ void open_pipeline(const GroupedGemmParams& p, const GemmShared<C>& shared) {
     static_assert(C.tokens_bytes() % 1024 == 0 && C.scales_bytes() % 16 == 0 && C.patch_offset() % 16 == 0);
@@ -63,10 +64,35 @@ MOE_KERNEL_NAMESPACE {
       }
       hopper::fence_mbar_init();
     }
-    hopper::grid_wait();  // nothing above reads what a kernel in front may write
     for (int e = int(threadIdx.x); e <= p.experts; e += C.threads())
       shared.block_start()[e] = p.block_start[e];
     hopper::cta_sync();
+  }
+
+  /// Announces k-block k of a tile in a stage and starts the copy of its weights.
+  template <GemmConfig C>
+  __device__ __forceinline__ void load_weights(const GroupedGemmParams& p, const GemmShared<C>& shared,
+                                               const Tile& tile, int k, int slot) {
+    hopper::mbar_arrive_expect_tx(shared.full(slot), C.load_bytes());
+    hopper::tma_load_2d(shared.weights(slot), &p.weights, shared.full(slot), k * C.block_k,
+                        tile.expert * p.n + tile.panel * C.block_n, hopper::l2_evict_first());
+  }
+
+  /// Fills the ring with the weights of the CTA's first k-blocks, which do not depend on the kernel in front;
+  /// returns how many k-blocks that are.
+  template <GemmConfig C>
+  __device__ __forceinline__ int load_first_weights(const GroupedGemmParams& p, const GemmShared<C>& shared,
+                                                    TileWalk<C.block_m> walk, int k_blocks, bool leader) {
+    int filled = 0;
+    Tile tile;
+    while (filled < C.stages && walk.next(tile)) {
+      const int count = k_blocks < C.stages - filled ? k_blocks : C.stages - filled;
+      if (leader) {
+        for (int k = 0; k < count; ++k) load_weights<C>(p, shared, tile, k, filled + k);
+      }
+      filled += count;
+    }
+    return filled;
   }
 
   /// The producer warp: all copies of all tiles of this CTA, then the permission for the kernel behind to
@@ -75,19 +101,22 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void produce(const GroupedGemmParams& p, const GemmShared<C>& shared,
                                           TileWalk<C.block_m> walk) {
     const bool leader = hopper::elect_one();
-    const hopper::L2Hint once = hopper::l2_evict_first();
     const int k_blocks = ceil_div(p.k, C.block_k);
+    int filled = load_first_weights<C>(p, shared, walk, k_blocks, leader);
+    hopper::grid_wait();  // tokens and their scales are the kernel in front's
     RingPlace<C.stages> ring;
     Tile tile;
     while (walk.next(tile)) {
       if (leader) {
-        const int weight_row = tile.expert * p.n + tile.panel * C.block_n;
         const float* scales = p.a_scale + tile.row;
         for (int k = 0; k < k_blocks; ++k) {
           std::uint64_t* full = shared.full(ring.slot);
-          hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);  // the first time around passes at once
-          hopper::mbar_arrive_expect_tx(full, C.load_bytes());
-          hopper::tma_load_2d(shared.weights(ring.slot), &p.weights, full, k * C.block_k, weight_row, once);
+          if (filled > 0) {
+            --filled;
+          } else {
+            hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);
+            load_weights<C>(p, shared, tile, k, ring.slot);
+          }
           hopper::tma_load_2d(shared.tokens(ring.slot), &p.tokens, full, k * C.block_k, tile.row);
           if constexpr (C.block_scales()) {
             hopper::bulk_load(shared.token_scales(ring.slot), scales, C.scales_bytes(), full);

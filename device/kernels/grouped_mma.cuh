@@ -115,6 +115,8 @@ MOE_KERNEL_NAMESPACE {
     Tile tile, following;
     bool have = walk.next(tile);
     if (C.block_scales() && have) w_scales.prefetch(tile, 0);
+    hopper::grid_wait();  // the epilogue reads scales of the kernel in front and writes what may be read
+                          // there
     while (have) {
       const bool more = walk.next(following);
       const int column = tile.panel * C.block_n;

@@ -1,8 +1,9 @@
 // Contract: from the ids and rows[e], where each local pair lies in the expert-sorted order: experts
 // ascending, pairs ascending inside an expert, every expert's first row a multiple of row_align. grid = local
-// experts, 32..1024 threads, 3 * kMaxWarps words of dynamic shared memory. With row_align = block_m and
+// experts, 32..1024 threads, kPlaceWords words of dynamic shared memory. With row_align = block_m and
 // padding = pairs it writes vLLM's moe_align_block_size outputs (sorted_token_ids = pair_of_row, expert_ids =
-// expert_of_block). Plan: 1. each CTA sums up the rows of the experts in front of its own (no second kernel
+// expert_of_block). Up to kRankedIds ids it counts rows[e] itself (RankedIds), which saves a launch. Plan of
+// more: 1. each CTA sums up the rows of the experts in front of its own (no second kernel
 // for a prefix sum);
 //       2. each warp counts the matches in its own contiguous share of the ids, so that it knows where to
 //       start;
@@ -84,56 +85,136 @@ MOE_KERNEL_NAMESPACE {
     }
   }
 
+  /// What follows the CTA's own rows: padding, the names of its blocks, and behind the last expert the ends.
+  __device__ __forceinline__ void finish_plan(const PlaceRowsParams& p, const Before& before,
+                                              std::uint32_t rows) {
+    const unsigned e = blockIdx.x;
+    const std::uint32_t end = before.rows + round_up_to(rows, std::uint32_t(p.row_align));
+    const bool last_expert = e + 1 == unsigned(p.experts);
+    if (p.pair_of_row != nullptr) {
+      const std::int64_t fill_end = last_expert ? p.capacity : std::int64_t(end);
+      for (std::int64_t r = before.rows + rows + threadIdx.x; r < fill_end; r += blockDim.x)
+        p.pair_of_row[r] = p.padding;
+    }
+    Before after{end, {}};
+    for (int g = 0; g < 2; ++g) {
+      after.blocks[g] =
+          before.blocks[g] + (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
+    }
+    if (p.expert_of_block != nullptr) {
+      const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
+      for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
+        const std::uint32_t named = std::uint32_t(p.first_expert) + e - std::uint32_t(p.named_first);
+        const bool has_name = b < after.blocks[0] && named < std::uint32_t(p.named_experts);
+        p.expert_of_block[b] = has_name ? std::int32_t(named) : -1;
+      }
+    }
+    if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);
+  }
+
+  /// The plan of few ids without count_rows: every CTA ranks the ids itself, from shared memory. A pair whose
+  /// rank among those of its expert is a multiple of row_align opens that many rows, one whose rank is a
+  /// multiple of block_m a block; what the experts in front open is where the CTA's own begin.
+  struct RankedIds {
+    std::uint32_t* local;  // [kRankedIds] local expert of a pair, past the last expert where it has none
+    std::uint32_t* rank;   // [kRankedIds] rank of the CTA's own pairs
+    std::int32_t count;
+
+    __device__ __forceinline__ std::uint32_t rank_of(int pair) const {
+      const std::uint32_t own = local[pair];
+      std::uint32_t found = 0;
+#pragma unroll 4
+      for (int i = 0; i < pair / 4; ++i) found += matches(reinterpret_cast<const uint4*>(local)[i], own);
+      for (int i = pair / 4 * 4; i < pair; ++i) found += std::uint32_t(local[i] == own);
+      return found;
+    }
+    /// Rows in front of expert e and its own; all threads call it.
+    __device__ __forceinline__ Before count_rows(const PlaceRowsParams& p, unsigned e, std::uint32_t& rows,
+                                                 std::uint32_t* scratch) const {
+      std::uint32_t starts = 0, blocks = 0;  // two sums in a word: none exceeds kRankedIds
+      for (int pair = int(threadIdx.x); pair < count; pair += int(blockDim.x)) {
+        if (local[pair] > e) continue;
+        const std::uint32_t r = rank_of(pair);
+        if (local[pair] == e) {
+          rank[pair] = r;
+          starts += 0x10000u;
+        } else {
+          starts += std::uint32_t(r % std::uint32_t(p.row_align) == 0);
+          blocks += std::uint32_t(r % std::uint32_t(p.block_m[0]) == 0);
+          blocks += std::uint32_t(r % std::uint32_t(p.block_m[1]) == 0) << 16;
+        }
+      }
+      starts = cta_sum(starts, scratch);
+      blocks = cta_sum(blocks, scratch + kMaxWarps);
+      rows = starts >> 16;
+      return {(starts & 0xFFFFu) * std::uint32_t(p.row_align), {blocks & 0xFFFFu, blocks >> 16}};
+    }
+    __device__ __forceinline__ void place(const PlaceRowsParams& p, unsigned e,
+                                          std::uint32_t first_row) const {
+      for (int pair = int(threadIdx.x); pair < count; pair += int(blockDim.x)) {
+        if (local[pair] == e) {
+          const std::uint32_t row = first_row + rank[pair];
+          if (p.row_of_pair != nullptr) p.row_of_pair[pair] = std::int32_t(row);
+          if (p.pair_of_row != nullptr) p.pair_of_row[row] = std::int32_t(pair);
+        } else if (e == 0 && p.row_of_pair != nullptr && local[pair] >= std::uint32_t(p.experts)) {
+          p.row_of_pair[pair] = -1;
+        }
+      }
+    }
+  };
+
+  __device__ __forceinline__ void place_ranked(const PlaceRowsParams& p, std::uint32_t* scratch) {
+    const RankedIds ids{scratch + 2 * kMaxWarps, scratch + 2 * kMaxWarps + kRankedIds, std::int32_t(p.count)};
+    for (int i = int(threadIdx.x); i < (ids.count + 3) / 4 * 4; i += int(blockDim.x))
+      ids.local[i] = i < ids.count ? std::uint32_t(p.ids[i]) - std::uint32_t(p.first_expert) : ~0u;
+    hopper::cta_sync();
+    std::uint32_t rows = 0;
+    const Before before = ids.count_rows(p, blockIdx.x, rows, scratch);
+    if (threadIdx.x == 0) {
+      p.counted_rows[blockIdx.x] = std::int32_t(rows);
+      write_starts(p, blockIdx.x, before);
+    }
+    ids.place(p, blockIdx.x, before.rows);
+    finish_plan(p, before, rows);
+  }
+
+  /// The plan of many ids, whose rows count_rows has counted.
+  __device__ __forceinline__ void place_scanned(const PlaceRowsParams& p, std::uint32_t* scratch) {
+    const unsigned e = blockIdx.x, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const Before before = rows_before(p, scratch);
+    const auto rows = std::uint32_t(p.rows[e]);
+    if (threadIdx.x == 0) write_starts(p, e, before);
+
+    const std::int64_t vectors = (p.count + 3) / 4;
+    const std::int64_t share = (vectors + warps - 1) / warps, first = std::int64_t(warp) * share;
+    const std::int64_t last = first + share < vectors ? first + share : vectors;
+    std::uint32_t start = before.rows;
+    if (warps > 1) {
+      std::uint32_t found = 0;
+#pragma unroll 4
+      for (std::int64_t i = first + threadIdx.x % 32; i < last; i += 32) {
+        found += matches(load_ids(p.ids, i, p.count), std::uint32_t(p.first_expert) + e);
+      }
+      found = warp_sum(found);
+      hopper::cta_sync();
+      if (threadIdx.x % 32 == 0) scratch[warp] = found;
+      hopper::cta_sync();
+      for (unsigned w = 0; w < warp; ++w) start += scratch[w];
+    }
+    place_matches(p, first, last, start);
+    finish_plan(p, before, rows);
+  }
+
   struct PlaceRows {
     using Params = PlaceRowsParams;
     static __device__ __forceinline__ void run(const Params& p) {
       auto* scratch = reinterpret_cast<std::uint32_t*>(hopper::dynamic_smem());
       hopper::grid_wait();
       hopper::grid_launch_dependents();
-      const unsigned e = blockIdx.x, warp = threadIdx.x / 32, warps = blockDim.x / 32;
-      const Before before = rows_before(p, scratch);
-      const auto rows = std::uint32_t(p.rows[e]);
-      if (threadIdx.x == 0) write_starts(p, e, before);
-
-      const std::int64_t vectors = (p.count + 3) / 4;
-      const std::int64_t share = (vectors + warps - 1) / warps, first = std::int64_t(warp) * share;
-      const std::int64_t last = first + share < vectors ? first + share : vectors;
-      std::uint32_t start = before.rows;
-      if (warps > 1) {
-        std::uint32_t found = 0;
-#pragma unroll 4
-        for (std::int64_t i = first + threadIdx.x % 32; i < last; i += 32) {
-          found += matches(load_ids(p.ids, i, p.count), std::uint32_t(p.first_expert) + e);
-        }
-        found = warp_sum(found);
-        hopper::cta_sync();
-        if (threadIdx.x % 32 == 0) scratch[warp] = found;
-        hopper::cta_sync();
-        for (unsigned w = 0; w < warp; ++w) start += scratch[w];
-      }
-      place_matches(p, first, last, start);
-
-      const std::uint32_t end = before.rows + round_up_to(rows, std::uint32_t(p.row_align));
-      const bool last_expert = e + 1 == unsigned(p.experts);
-      if (p.pair_of_row != nullptr) {
-        const std::int64_t fill_end = last_expert ? p.capacity : std::int64_t(end);
-        for (std::int64_t r = before.rows + rows + threadIdx.x; r < fill_end; r += blockDim.x)
-          p.pair_of_row[r] = p.padding;
-      }
-      Before after{end, {}};
-      for (int g = 0; g < 2; ++g) {
-        after.blocks[g] =
-            before.blocks[g] + (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
-      }
-      if (p.expert_of_block != nullptr) {
-        const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
-        for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
-          const std::uint32_t named = std::uint32_t(p.first_expert) + e - std::uint32_t(p.named_first);
-          const bool has_name = b < after.blocks[0] && named < std::uint32_t(p.named_experts);
-          p.expert_of_block[b] = has_name ? std::int32_t(named) : -1;
-        }
-      }
-      if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);
+      if (p.counted_rows != nullptr)
+        place_ranked(p, scratch);
+      else
+        place_scanned(p, scratch);
     }
   };
 

@@ -5,9 +5,14 @@
 
 namespace moe::device {
 
+/// Most ids that place_rows counts itself; the words of shared memory it takes.
+inline constexpr int kRankedIds = 512, kPlaceWords = 3 * 32 + 2 * kRankedIds;
+
 struct PlaceRowsParams {
   const std::int32_t* ids;   // [count] as count_rows reads them
   const std::int32_t* rows;  // [experts] of count_rows
+  std::int32_t*
+      counted_rows;  // [experts] out, where count <= kRankedIds and count_rows did not run; else null
   std::int64_t count;
   std::int32_t first_expert, experts;
   std::int32_t row_align;   // every expert's first sorted row is a multiple of it

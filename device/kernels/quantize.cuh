@@ -4,7 +4,8 @@
 // of the rows CTA c read. Plan: a CTA takes `chunk` columns of one token; a value is read once (twice for one
 // scale a row), its eight codes stay in a register pair and go out once a slot. weight_on_input multiplies
 // and rounds to bf16 first. The maximum of a whole tensor takes two steps: partial maxima here, their maximum
-// in every CTA of quantize; a maximum does not depend on the order, and nothing has to be cleared.
+// in every CTA of quantize; a maximum does not depend on the order, and nothing has to be cleared. `hidden`
+// is older than the kernel in front: a thread's first values are on their way while it waits.
 #pragma once
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/quantize_params.hpp"
@@ -45,16 +46,21 @@ MOE_KERNEL_NAMESPACE {
     using Params = QuantizeParams;
     static __device__ __forceinline__ void run(const Params& p) {
       auto* scratch = reinterpret_cast<float*>(hopper::dynamic_smem());
-      hopper::grid_wait();
-      hopper::grid_launch_dependents();
       const std::int64_t chunks = (p.hidden.columns + p.chunk - 1) / p.chunk;
       const std::int64_t token = blockIdx.x / chunks, first = (blockIdx.x % chunks) * p.chunk;
       const std::int64_t last = first + p.chunk < p.hidden.columns ? first + p.chunk : p.hidden.columns;
       const std::int32_t* rows = p.row_of_pair == nullptr ? nullptr : p.row_of_pair + token * p.top_k;
       const bool per_row = p.rule.granule != ScaleGranule::tensor;
 
+      const std::int64_t own = first + kVector * std::int64_t(threadIdx.x);
+      float early[kVector];
+      load_hidden(p.hidden, token, own, last - own, early);
+      hopper::grid_wait();
+      hopper::grid_launch_dependents();
       const auto load = [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-        load_hidden(p.hidden, token, column, count, v);
+        if (column != own) return load_hidden(p.hidden, token, column, count, v);
+#pragma unroll
+        for (int i = 0; i < kVector; ++i) v[i] = early[i];
       };
       const auto store = [&](std::int64_t column, std::int64_t count, std::uint64_t codes) {
         if (p.canonical.codes != nullptr) write_codes(p.canonical, token, column, count, codes);

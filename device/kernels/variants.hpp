@@ -3,6 +3,7 @@
 // kernel: a KernelKind, lines here, and a KernelOf for its kind in variant_kernel.cuh.
 #pragma once
 #include "device/kernels/grouped_gemm_config.hpp"
+#include "device/kernels/place_rows_params.hpp"
 
 namespace moe::device {
 
@@ -64,7 +65,7 @@ inline constexpr Variant kVariants[] = {
     gemm_variant(17, "normal_mma_m32_flat", {GemmKind::normal_mma, 32, 8, ScaleKind::flat}),
     small_variant(18, "topk_route", KernelKind::topk_route, 128),
     small_variant(19, "count_rows", KernelKind::count_rows, 256, 128),
-    small_variant(20, "place_rows", KernelKind::place_rows, 256, 384),
+    small_variant(20, "place_rows", KernelKind::place_rows, 256, 4 * kPlaceWords),
     small_variant(21, "expert_of_rows", KernelKind::expert_of_rows, 128),
     small_variant(22, "gather_rows", KernelKind::gather_rows, 128),
     small_variant(23, "hidden_amax", KernelKind::hidden_amax, 256, 128),

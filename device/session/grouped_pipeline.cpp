@@ -1,6 +1,6 @@
 // One grouped GEMM under each of the four contracts (fixtures/README.md): the contract's own way to name
 // groups becomes an expert a row, rows are gathered into the sorted order that the kernel reads, and the
-// kernel writes `c` in the caller's order. expert_of_rows -> count_rows -> place_rows -> gather_rows ->
+// kernel writes `c` in the caller's order. expert_of_rows -> [count_rows ->] place_rows -> gather_rows ->
 // grouped_gemm.
 #include <fmt/format.h>
 
@@ -195,7 +195,8 @@ std::vector<Stage> stages_of(const std::shared_ptr<Grouped>& grouped) {
   if (grouped->derive)
     add("expert_of_rows",
         [](Grouped& g, const LaunchPlan&, bool d) { launch_expert_of_rows(g.machine, g.groups, d); });
-  add("count_rows", [](Grouped& g, const LaunchPlan&, bool d) { launch_count(g.machine, g.plan, d); });
+  if (needs_count(grouped->plan.pairs))
+    add("count_rows", [](Grouped& g, const LaunchPlan&, bool d) { launch_count(g.machine, g.plan, d); });
   add("place_rows", [](Grouped& g, const LaunchPlan&, bool d) { launch_place(g.machine, g.plan, d); });
   add("gather_rows",
       [](Grouped& g, const LaunchPlan&, bool d) { launch_gather(g.machine, g.gather, g.sources, d); });

@@ -52,7 +52,10 @@ void launch_count(Machine& machine, const CountRowsParams& params, std::int32_t 
 }
 
 void launch_place(Machine& machine, const PlaceRowsParams& params, bool dependent) {
-  launch_named(machine, "place_rows", params.experts, scan_threads(params.count), params, dependent);
+  const bool ranked = params.counted_rows != nullptr;
+  const auto one_each = unsigned(std::clamp<std::int64_t>(round_up(params.count, kWarp), kWarp, 8 * kWarp));
+  launch_named(machine, "place_rows", params.experts, ranked ? one_each : scan_threads(params.count), params,
+               dependent);
 }
 
 void launch_expert_of_rows(Machine& machine, const ExpertOfRowsParams& params, bool dependent) {

@@ -1,4 +1,4 @@
-// The whole layer: topk -> count_rows -> place_rows -> quantize -> gemm1 -> act_quant -> gemm2 -> combine,
+// The whole layer: topk -> [count_rows ->] place_rows -> quantize -> gemm1 -> act_quant -> gemm2 -> combine,
 // everything between the inputs and `out` on the device, sizes of grids from tokens * top_k alone.
 #include <memory>
 
@@ -109,9 +109,9 @@ void upload_first_weights(Layer& layer, const TensorSet& inputs) {
   const QuantScheme& quant = layer.c.problem.quant;
   const bool bias = layer.shape().bias;
   const WeightSet w13 = upload_weights(layer.machine, inputs.at("w13"), inputs.at("w13_scale"),
-                                 bias ? &inputs.at("w13_bias") : nullptr, quant);
+                                       bias ? &inputs.at("w13_bias") : nullptr, quant);
   const WeightSet w2 = upload_weights(layer.machine, inputs.at("w2"), inputs.at("w2_scale"),
-                                bias ? &inputs.at("w2_bias") : nullptr, quant);
+                                      bias ? &inputs.at("w2_bias") : nullptr, quant);
   add_gemms(layer, w13, w2);
 }
 
@@ -124,7 +124,8 @@ std::vector<Stage> stages_of(const std::shared_ptr<Layer>& layer) {
   };
   if (layer->routes)
     add("topk", [](Layer& l, const LaunchPlan&, bool d) { launch_topk(l.machine, l.topk, d); });
-  add("count_rows", [](Layer& l, const LaunchPlan&, bool d) { launch_count(l.machine, l.plan, d); });
+  if (needs_count(layer->plan.pairs))
+    add("count_rows", [](Layer& l, const LaunchPlan&, bool d) { launch_count(l.machine, l.plan, d); });
   add("place_rows", [](Layer& l, const LaunchPlan&, bool d) { launch_place(l.machine, l.plan, d); });
   if (layer->quantize.rule.partial_max != nullptr) {
     add("hidden_amax", [](Layer& l, const LaunchPlan&, bool d) {

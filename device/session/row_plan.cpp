@@ -43,6 +43,7 @@ void launch_place(Machine& machine, const RowPlan& plan, bool dependent) {
   PlaceRowsParams p{};
   p.ids = pointer<std::int32_t>(plan.ids);
   p.rows = pointer<std::int32_t>(plan.rows);
+  if (!needs_count(plan.pairs)) p.counted_rows = pointer<std::int32_t>(plan.rows);
   p.count = plan.pairs;
   p.first_expert = plan.first_expert;
   p.experts = plan.experts;

@@ -1,8 +1,9 @@
-// Where does each pair lie in the expert-sorted rows? The device arrays of the plan and the two kernels that
-// fill them from expert ids; nothing of it is read back before the GEMMs run.
+// Where does each pair lie in the expert-sorted rows? The device arrays of the plan and the kernel, or for
+// many ids the two, that fill them from expert ids; nothing of it is read back before the GEMMs run.
 #pragma once
 #include <cstdint>
 
+#include "device/kernels/place_rows_params.hpp"
 #include "device/machine.hpp"
 
 namespace moe::device {
@@ -24,6 +25,8 @@ inline constexpr int kRowAlign = 8;
 
 RowPlan allocate_plan(Machine& machine, Address ids, std::int64_t pairs, std::int32_t first_expert,
                       std::int32_t experts, int block_m, int block_m_down, bool keep_pair_of_row);
+/// Does launch_place of so many ids need launch_count in front of it?
+constexpr bool needs_count(std::int64_t ids) { return ids > kRankedIds; }
 void launch_count(Machine& machine, const RowPlan& plan, bool dependent);
 void launch_place(Machine& machine, const RowPlan& plan, bool dependent);
 

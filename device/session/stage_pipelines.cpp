@@ -33,6 +33,7 @@ Pipeline build_align(Machine& machine, const Case& c, const TensorSet& inputs) {
   PlaceRowsParams p{};
   p.ids = pointer<std::int32_t>(upload_tensor(machine, inputs.at("topk_ids")));
   p.rows = pointer<std::int32_t>(allocate(machine, 4 * experts, BufferUse::workspace, "rows"));
+  if (!needs_count(pairs)) p.counted_rows = const_cast<std::int32_t*>(p.rows);
   p.count = pairs;
   p.experts = experts;
   p.named_first = first_expert(problem);
@@ -50,11 +51,12 @@ Pipeline build_align(Machine& machine, const Case& c, const TensorSet& inputs) {
   p.padded_rows = allocate_integers(machine, 1, "num_tokens_post_padded");
   Pipeline pipeline;
   if (pairs > 0) {
-    pipeline.stages.push_back(
-        {"count_rows", [&machine, p](const LaunchPlan&, bool dependent) {
-           CountRowsParams count{p.ids, const_cast<std::int32_t*>(p.rows), p.count, p.first_expert};
-           launch_count(machine, count, p.experts, dependent);
-         }});
+    if (needs_count(pairs))
+      pipeline.stages.push_back(
+          {"count_rows", [&machine, p](const LaunchPlan&, bool dependent) {
+             CountRowsParams count{p.ids, const_cast<std::int32_t*>(p.rows), p.count, p.first_expert};
+             launch_count(machine, count, p.experts, dependent);
+           }});
     pipeline.stages.push_back(
         {"align", [&machine, p](const LaunchPlan&, bool dependent) { launch_place(machine, p, dependent); }});
   }
