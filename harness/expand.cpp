@@ -51,7 +51,7 @@ Work work_of(Problem problem, const ProblemOptions& o) {
   const MoeShape& s = problem.shape;
   const Routing routing = routing_of(problem);
   const ExpertLoad load = routing.load(problem.rank * s.local_experts(), s.local_experts());
-  return {problem, choices_for(o.layout, o.choice, load)};
+  return {problem, choices_for(o.layout, o.choice, problem, load)};
 }
 
 }  // namespace

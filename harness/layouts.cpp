@@ -11,9 +11,9 @@
 namespace moe::harness {
 namespace {
 
-Choice choice(Choice given, Layout layout, const ExpertLoad& load) {
+Choice choice(Choice given, Layout layout, const Problem& problem, const ExpertLoad& load) {
   given.layout = layout;
-  return resolve_tiles(given, load);
+  return resolve_tiles(given, problem, load);
 }
 
 /// The smallest block_m of the baseline layout that holds the tile's tokens.
@@ -22,8 +22,8 @@ void raise_block_m(TileConfig& tile, Layout layout) {
   tile.block_m = std::max(tile.block_m, least);
 }
 
-Choice baseline(const Choice& given, const Choice& swap, const ExpertLoad& load) {
-  Choice c = choice(given, true_baseline(swap), load);
+Choice baseline(const Choice& given, const Choice& swap, const Problem& problem, const ExpertLoad& load) {
+  Choice c = choice(given, true_baseline(swap), problem, load);
   raise_block_m(c.tile, c.layout);
   raise_block_m(c.tile_down, c.layout);
   return c;
@@ -45,19 +45,21 @@ Layout true_baseline(const Choice& swap) {
   return swap.tile.block_m < sm90::kWgmmaM ? Layout::normal_mma : Layout::normal_wgmma;
 }
 
-std::vector<Choice> choices_for(LayoutRequest request, const Choice& given, const ExpertLoad& load) {
-  const Choice swap = choice(given, Layout::swap_ab, load);
+std::vector<Choice> choices_for(LayoutRequest request, const Choice& given, const Problem& problem,
+                                const ExpertLoad& load) {
+  const Choice swap = choice(given, Layout::swap_ab, problem, load);
   switch (request) {
     case LayoutRequest::normal_mma:
-      return {choice(given, Layout::normal_mma, load)};
+      return {choice(given, Layout::normal_mma, problem, load)};
     case LayoutRequest::normal_wgmma:
-      return {choice(given, Layout::normal_wgmma, load)};
+      return {choice(given, Layout::normal_wgmma, problem, load)};
     case LayoutRequest::swap_ab:
       return {swap};
     case LayoutRequest::both:
-      return {baseline(given, swap, load), swap};
+      return {baseline(given, swap, problem, load), swap};
     case LayoutRequest::all:
-      return {choice(given, Layout::normal_mma, load), choice(given, Layout::normal_wgmma, load), swap};
+      return {choice(given, Layout::normal_mma, problem, load),
+              choice(given, Layout::normal_wgmma, problem, load), swap};
   }
   return {};
 }

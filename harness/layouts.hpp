@@ -17,7 +17,8 @@ Layout true_baseline(const Choice& swap);
 
 /// The choices of one problem, tiles settled; the baseline comes before swap_ab. Under `both` a given tile
 /// whose block_m the baseline does not have is raised to its next one.
-std::vector<Choice> choices_for(LayoutRequest request, const Choice& given, const ExpertLoad& load);
+std::vector<Choice> choices_for(LayoutRequest request, const Choice& given, const Problem& problem,
+                                const ExpertLoad& load);
 
 /// Throws BadInput for a tile that no sm_90 kernel can have: more than 227 KB of shared memory at two stages
 /// (or at the stages it names).

@@ -156,6 +156,7 @@ Gen<Choice> choice(const ProposalFrame& frame, int trial) {
     static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
     const auto& legal = blocks[int(c.layout)];
     if (*pick(0, 3) > 0) c.tile = {.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
+    if (c.tile.block_m == legal[0] && *pick(0, 2) > 0) c.tile.block_n = 64;
     return c;
   });
 }
@@ -173,7 +174,8 @@ Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
   c.choice = choice(frame, trial)(other, size).value();
   const MoeShape& s = c.problem.shape;
   const Routing routing = make_routing(c.problem.routing, s, c.problem.seed);
-  c.choice = resolve_tiles(c.choice, routing.load(c.problem.rank * s.local_experts(), s.local_experts()));
+  c.choice =
+      resolve_tiles(c.choice, c.problem, routing.load(c.problem.rank * s.local_experts(), s.local_experts()));
   return c;
 }
 

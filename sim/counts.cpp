@@ -27,7 +27,7 @@ bool launches_nothing(const Problem& problem, const ExpertLoad& load) {
 Counts count(const Problem& problem, const Choice& choice, const ExpertLoad& load, int sms) {
   Counts counts;
   if (launches_nothing(problem, load)) return counts;
-  for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, load))) {
+  for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, problem, load))) {
     counts += gemm_counts(gemm, load, problem.shape.pairs(), sms);
   }
   return counts;

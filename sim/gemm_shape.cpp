@@ -31,9 +31,12 @@ void check_tile(Layout layout, const TileConfig& tile) {
     throw BadInput(fmt::format("tile: layout {} cannot take {} tokens a tile; allowed: {}", name(layout),
                                tile.block_m, allowed));
   }
-  if (tile.block_n != 128 || tile.block_k != 128) {
+  const int smallest = layout == Layout::swap_ab ? 8 : layout == Layout::normal_wgmma ? 64 : 16;
+  const bool narrow = tile.block_n == 64 && tile.block_m == smallest;
+  if ((tile.block_n != 128 && !narrow) || tile.block_k != 128) {
     throw BadInput(
-        fmt::format("tile: {}x{} weights a k-block; this kernel has 128x128", tile.block_n, tile.block_k));
+        fmt::format("tile: {}x{} weights a k-block; {} kernels have 128x128, and 64x128 with {} tokens",
+                    tile.block_n, tile.block_k, name(layout), smallest));
   }
 }
 
@@ -41,6 +44,7 @@ void check_tile(Layout layout, const TileConfig& tile) {
 
 int GemmShape::stages() const {
   if (tile.stages > 0) return tile.stages;
+  if (tile.block_n == 64) return tile.block_m == 64 ? 12 : 16;
   return tile.block_m <= 64 ? 8 : 6;
 }
 

@@ -23,7 +23,7 @@ struct GemmShape {
   std::int64_t blocks(std::int64_t rows) const { return (rows + tile.block_m - 1) / tile.block_m; }
 
   /// k-blocks in flight: the tile's own, else 8 up to 64 tokens and 6 above (227 KB hold no more beside the
-  /// output).
+  /// output), and of tiles of 64 weight rows 12 for 64 tokens, else 16.
   int stages() const;
   /// Bytes that TMA writes to shared memory for one k-block: whole boxes of weights and tokens, and with
   /// block scales one bulk load of block_m scales of the tokens.
@@ -32,8 +32,9 @@ struct GemmShape {
   /// A warpgroup keeps a second k-block in flight where its accumulators and scales leave room (swap_ab up to
   /// 16 tokens, normal_wgmma with N = 64) and the chain is long enough.
   bool two_in_flight() const;
-  /// Warps that do the math: two warpgroups, or four warps of normal_mma.
-  int math_warps() const { return layout == Layout::normal_mma ? 4 : 8; }
+  /// Warps that do the math: a warpgroup for each 64 weight rows (128 tokens: for each 64 tokens), or four
+  /// warps of normal_mma.
+  int math_warps() const { return layout == Layout::normal_mma || tile.block_n == 64 ? 4 : 8; }
 };
 
 /// The GEMMs of grouped_gemm (one) or of moe_layer (two, gemm1 first); none for other ops. `choice` has

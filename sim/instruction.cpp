@@ -8,21 +8,21 @@
 namespace moe::sim {
 namespace {
 
-constexpr int kWarpgroups = 2, kMathWarpsOfMma = 4;
+constexpr int kMathWarpsOfMma = 4;
 
-/// Two warpgroups, 64 rows of M each: weights (swap_ab), tokens (128), or the same 64 tokens against half the
+/// Warpgroups of 64 rows of M each: weights (swap_ab), tokens (128), or the same 64 tokens against 64 of the
 /// weights.
 KblockInstructions wgmma_instructions(const GemmShape& gemm) {
   const bool swap = gemm.layout == Layout::swap_ab;
   KblockInstructions k;
   k.wgmma_n = swap ? gemm.tile.block_m : gemm.tile.block_m == 64 ? 64 : gemm.tile.block_n;
-  k.wgmma = std::int64_t(kWarpgroups) * (gemm.tile.block_k / sm90::kWgmmaK8bit);
+  k.wgmma = std::int64_t(gemm.math_warps() / 4) * (gemm.tile.block_k / sm90::kWgmmaK8bit);
   k.shared_bytes = k.wgmma * sm90::kWgmmaK8bit * (sm90::kWgmmaM + k.wgmma_n);
   return k;
 }
 
-/// Four warps, each 32 weight rows and all tokens. A lane loads 4 codes at once and makes two f16x2 of them,
-/// so a fragment of r rows x 16 of k costs r/8 loads and r/4 conversions of the warp.
+/// Four warps, each a quarter of the weight rows and all tokens. A lane loads 4 codes at once and makes two
+/// f16x2 of them, so a fragment of r rows x 16 of k costs r/8 loads and r/4 conversions of the warp.
 KblockInstructions mma_instructions(const GemmShape& gemm) {
   const int steps = gemm.tile.block_k / sm90::kMmaK, columns = gemm.tile.block_n / kMathWarpsOfMma;
   const int fragments = (gemm.tile.block_m + columns) / 8;  // 8-row pieces of both operands that a warp reads

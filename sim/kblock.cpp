@@ -26,7 +26,9 @@ KblockCost wgmma_cost(const Hardware& hardware, const GemmShape& gemm,
   cost.tensor_busy = cost.tensor_ideal;
   const double chain = (hardware.kblock_promote_cycles.at(n) + hardware.kblock_barrier_cycles) /
                        (gemm.two_in_flight() ? 2 : 1);
-  cost.cycles = std::max({cost.instruction, hardware.kblock_promote_cycles_pair.at(n), chain});
+  const bool pair = gemm.math_warps() > 4;
+  const double together = pair ? hardware.kblock_promote_cycles_pair.at(n) : 0;
+  cost.cycles = std::max({cost.instruction, together, chain});
   cost.limit = cost.instruction >= kTensorShare * cost.cycles ? Limit::tensor : Limit::latency;
   return cost;
 }

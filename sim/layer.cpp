@@ -26,7 +26,7 @@ Elementwise count_rows(const MoeShape& s) {
 }
 
 /// Up to so many pairs the plan of rows is one kernel, place_rows, without count_rows.
-constexpr std::int64_t kRankedPairs = 512;
+constexpr std::int64_t kRankedPairs = 128;
 
 Elementwise place_rows(const MoeShape& s) {
   return {"place_rows", 2 * double(s.pairs()) * kInt, 2 * double(s.pairs()) * kInt};

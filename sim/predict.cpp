@@ -35,7 +35,7 @@ Family own_family(const Problem& p, const Choice& choice, const Hardware& hw, co
   return {kernels_before(p, rows),
           kernels_between(p, rows),
           kernels_behind(p, rows),
-          gemm_shapes(p, resolve_tiles(choice, load)),
+          gemm_shapes(p, resolve_tiles(choice, p, load)),
           [&hw, &load, pairs](const GemmShape& g) { return schedule_gemm(hw, g, load, pairs); },
           [&hw, &load, pairs](const GemmShape& g) { return gemm_counts(g, load, pairs, hw.sms); },
           hw.dependent_launch_s};
@@ -47,7 +47,7 @@ Family triton_family(const Problem& p, const Choice& choice, const Hardware& hw,
   return {triton_before(p),
           triton_between(p, rows),
           triton_behind(p, rows),
-          triton_gemm_shapes(p, resolve_tiles(choice, load)),
+          triton_gemm_shapes(p, resolve_tiles(choice, p, load)),
           [&hw, &load, pairs](const GemmShape& g) { return schedule_triton_gemm(hw, g, load, pairs); },
           [&load, pairs](const GemmShape& g) { return triton_counts(g, load, pairs); },
           hw.graph_node_s};

@@ -1,6 +1,6 @@
 // Contract: grouped FP8 GEMM of GroupedGemmParams for kinds swap_ab and normal_wgmma; grid = any number of
 // CTAs >= 1 (min(tiles, SMs) is best), config.threads() threads, config.shared_bytes() of shared memory.
-// Pipeline of a CTA, eight math warps (two warpgroups) and one producer warp:
+// Pipeline of a CTA, one or two warpgroups of math warps and one producer warp:
 //   1. the producer copies k-blocks into the ring, tile after tile; the first stages' weights before it waits
 //   for the kernel in front
 //   2. a warpgroup waits for a stage, issues four wgmma of k 32 that start from zero, waits for them, gives
@@ -10,8 +10,8 @@
 //   4. after the last k-block: flat scales, bias, one rounding to bf16, through its own patch of shared
 //   memory to `out`
 // swap_ab: M = weights (64 of the tile's 128 a warpgroup), N = tokens.  normal_wgmma, block_m 64: M = tokens,
-// N = 64 of the 128 weight rows; block_m 128: M = 64 of the tokens, N = 128 weight rows. The three give the
-// same bits.
+// N = 64 of the 128 weight rows; block_m 128: M = 64 of the tokens, N = 128 weight rows. block_n 64 has one
+// warpgroup. All give the same bits.
 #pragma once
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/grouped_gemm_epilogue.cuh"
@@ -109,7 +109,7 @@ MOE_KERNEL_NAMESPACE {
     static constexpr int R = C.wgmma_n() / 2;
 
     __device__ __forceinline__ Accumulator(const GemmShared<C>& shared, WarpgroupShare<C> share,
-                                           WeightScales w_scales, int k_blocks)
+                                           WeightScales<C.block_n> w_scales, int k_blocks)
         : shared_(shared), share_(share), w_scales_(w_scales), k_blocks_(k_blocks) {}
 
     /// Before the first tile.
@@ -161,7 +161,7 @@ MOE_KERNEL_NAMESPACE {
 
     GemmShared<C> shared_;
     WarpgroupShare<C> share_;
-    WeightScales w_scales_;
+    WeightScales<C.block_n> w_scales_;
     RingPlace<C.stages> ring_;
     int k_blocks_;
   };
@@ -216,11 +216,11 @@ MOE_KERNEL_NAMESPACE {
   /// The math warps.
   template <GemmConfig C>
   __device__ __forceinline__ void multiply_tiles(const GroupedGemmParams& p, const GemmShared<C>& shared,
-                                                 TileWalk<C.block_m> walk, int panels) {
+                                                 TileWalk<C.block_m> walk) {
     const WarpgroupShare<C> share{int(threadIdx.x) / 128};
     const int k_blocks = ceil_div(p.k, C.block_k);
     const bool wide = wide_rows(p);
-    Accumulator<C> accumulator(shared, share, WeightScales(p, panels, k_blocks), k_blocks);
+    Accumulator<C> accumulator(shared, share, WeightScales<C.block_n>(p, k_blocks), k_blocks);
     Tile tile, following;
     bool have = walk.next(tile);
     if (have) accumulator.prefetch(tile);
@@ -253,7 +253,7 @@ MOE_KERNEL_NAMESPACE {
         if (warp == C.math_warps()) produce<C>(p, shared, walk);
       } else {
         if constexpr (C.moves_registers()) hopper::setmaxnreg_inc<232>();
-        multiply_tiles<C>(p, shared, walk, panels);
+        multiply_tiles<C>(p, shared, walk);
       }
     }
   };

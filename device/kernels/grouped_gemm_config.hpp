@@ -20,21 +20,24 @@ struct GemmConfig {
   int block_m;  // tokens of a tile
   int stages;   // k-blocks in flight
   ScaleKind scales;
+  int block_n = 128;  // weight rows of a tile; 64 (at the layout's smallest block_m) where 128 leave SMs idle
 
-  static constexpr int block_n = 128, block_k = 128;  // weight rows of a tile; bytes = codes of a k-block
+  static constexpr int block_k = 128;  // bytes = codes of a k-block
 
   MOE_HD constexpr bool swap_ab() const { return kind == GemmKind::swap_ab; }
   MOE_HD constexpr bool block_scales() const { return scales == ScaleKind::block; }
-  MOE_HD constexpr int math_warps() const { return kind == GemmKind::normal_mma ? 4 : 8; }
+  MOE_HD constexpr int math_warps() const { return kind == GemmKind::normal_mma || block_n == 64 ? 4 : 8; }
   /// 128 accumulators a thread do not fit the 168 registers that 9 warps could have each: a whole producer
   /// warpgroup gives registers to the math warps (setmaxnreg works on warpgroups). Else one producer warp
   /// follows the math warps.
   MOE_HD constexpr bool moves_registers() const { return kind != GemmKind::normal_mma && wgmma_n() == 128; }
   MOE_HD constexpr int threads() const { return 32 * (math_warps() + (moves_registers() ? 4 : 1)); }
 
-  /// N of the wgmma: swap_ab's tokens; normal_wgmma: 64 tokens share 128 weight rows, or 128 tokens have them
-  /// all.
+  /// N of the wgmma: swap_ab's tokens; normal_wgmma: 64 weight rows a warpgroup for 64 tokens, or 128 tokens
+  /// have all of them.
   MOE_HD constexpr int wgmma_n() const { return swap_ab() ? block_m : block_m == 64 ? 64 : block_n; }
+  /// Weight columns of a math warp of normal_mma.
+  MOE_HD constexpr int mma_columns() const { return block_n / 4; }
 
   // ---- a stage: weights, then tokens, both whole 1024-byte swizzle atoms
   MOE_HD constexpr int weights_bytes() const { return block_n * block_k; }
@@ -45,11 +48,9 @@ struct GemmConfig {
 
   // ---- output patches: bf16 [tokens][columns], rows padded by 16 bytes so that both ways through are free
   // of conflicts
-  MOE_HD constexpr int patches() const {
-    return kind == GemmKind::normal_mma ? 1 : 2;
-  }  // one a group of 4 warps
+  MOE_HD constexpr int patches() const { return math_warps() / 4; }  // one a group of 4 warps
   MOE_HD constexpr int patch_rows() const { return block_m < 64 ? block_m : 64; }
-  MOE_HD constexpr int patch_columns() const { return kind == GemmKind::normal_mma ? 128 : 64; }
+  MOE_HD constexpr int patch_columns() const { return kind == GemmKind::normal_mma ? block_n : 64; }
   MOE_HD constexpr int patch_pitch() const { return patch_columns() * 2 + 16; }
   MOE_HD constexpr int patch_bytes() const { return patch_rows() * patch_pitch(); }
 

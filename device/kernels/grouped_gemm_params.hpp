@@ -32,6 +32,7 @@ struct GroupedGemmParams {
   const std::int32_t* out_row;  // sorted row -> row of out, -1 = not written; null = the sorted row itself
   std::int32_t n, k, experts;   // 1 <= experts <= kMaxGemmExperts
   std::int32_t ld_out;
+  std::int32_t early_k_blocks;  // whose weights a CTA asks for before it waits for the kernel in front
   std::int32_t a_scale_ld, w_scale_expert, w_scale_column;
 };
 

@@ -1,6 +1,6 @@
 // How do operands reach the math warps of a grouped GEMM? A ring of stages in shared memory, each one
-// k-block: 128 weight rows and block_m token rows of 128 bytes, swizzled, and for block scales block_m token
-// scales.
+// k-block: block_n weight rows and block_m token rows of 128 bytes, swizzled, and for block scales block_m
+// token scales.
 //   full[s]:  the producer's announcement (1 arrival) and the bytes of its copies
 //   empty[s]: one arrival a math warp, after it waited for its last read of the stage
 // The producer warp runs ahead over tile borders, so that an epilogue does not stop the copies.
@@ -69,30 +69,56 @@ MOE_KERNEL_NAMESPACE {
     hopper::cta_sync();
   }
 
-  /// Announces k-block k of a tile in a stage and starts the copy of its weights.
+  /// The copies of one tile's k-blocks into the ring.
   template <GemmConfig C>
-  __device__ __forceinline__ void load_weights(const GroupedGemmParams& p, const GemmShared<C>& shared,
-                                               const Tile& tile, int k, int slot) {
-    hopper::mbar_arrive_expect_tx(shared.full(slot), C.load_bytes());
-    hopper::tma_load_2d(shared.weights(slot), &p.weights, shared.full(slot), k * C.block_k,
-                        tile.expert * p.n + tile.panel * C.block_n, hopper::l2_evict_first());
-  }
+  struct TileLoader {
+    const GroupedGemmParams& p;
+    const GemmShared<C>& shared;
+    hopper::L2Hint once;
+    int weight_row;
+    const float* scales;  // of the next k-block's tokens
 
-  /// Fills the ring with the weights of the CTA's first k-blocks, which do not depend on the kernel in front;
-  /// returns how many k-blocks that are.
-  template <GemmConfig C>
-  __device__ __forceinline__ int load_first_weights(const GroupedGemmParams& p, const GemmShared<C>& shared,
-                                                    TileWalk<C.block_m> walk, int k_blocks, bool leader) {
-    int filled = 0;
-    Tile tile;
-    while (filled < C.stages && walk.next(tile)) {
-      const int count = k_blocks < C.stages - filled ? k_blocks : C.stages - filled;
-      if (leader) {
-        for (int k = 0; k < count; ++k) load_weights<C>(p, shared, tile, k, filled + k);
-      }
-      filled += count;
+    __device__ __forceinline__ TileLoader(const GroupedGemmParams& p, const GemmShared<C>& shared,
+                                          hopper::L2Hint once, const Tile& tile)
+        : p(p),
+          shared(shared),
+          once(once),
+          weight_row(tile.expert * p.n + tile.panel * C.block_n),
+          scales(p.a_scale + tile.row) {}
+
+    /// Announces the k-block and starts the copy of its weights.
+    __device__ __forceinline__ void weights(int k, int slot) const {
+      hopper::mbar_arrive_expect_tx(shared.full(slot), C.load_bytes());
+      hopper::tma_load_2d(shared.weights(slot), &p.weights, shared.full(slot), k * C.block_k, weight_row,
+                          once);
     }
-    return filled;
+    __device__ __forceinline__ void tokens(int k, int slot, const Tile& tile) {
+      hopper::tma_load_2d(shared.tokens(slot), &p.tokens, shared.full(slot), k * C.block_k, tile.row);
+      if constexpr (C.block_scales()) {
+        hopper::bulk_load(shared.token_scales(slot), scales, C.scales_bytes(), shared.full(slot));
+        scales += p.a_scale_ld;
+      }
+    }
+  };
+
+  /// Starts the copies of the weights of the CTA's first early_k_blocks, which do not depend on the kernel in
+  /// front; returns how many k-blocks that are.
+  template <GemmConfig C>
+  __device__ __forceinline__ int load_early(const GroupedGemmParams& p, const GemmShared<C>& shared,
+                                            TileWalk<C.block_m> walk, int k_blocks, bool leader,
+                                            hopper::L2Hint once) {
+    const int most = p.early_k_blocks < C.stages ? p.early_k_blocks : C.stages;
+    int early = 0;
+    Tile tile;
+    while (early < most && walk.next(tile)) {
+      const TileLoader<C> load(p, shared, once, tile);
+      const int count = k_blocks < most - early ? k_blocks : most - early;
+      if (leader) {
+        for (int k = 0; k < count; ++k) load.weights(k, early + k);
+      }
+      early += count;
+    }
+    return early;
   }
 
   /// The producer warp: all copies of all tiles of this CTA, then the permission for the kernel behind to
@@ -101,28 +127,21 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void produce(const GroupedGemmParams& p, const GemmShared<C>& shared,
                                           TileWalk<C.block_m> walk) {
     const bool leader = hopper::elect_one();
+    const hopper::L2Hint once = hopper::l2_evict_first();
     const int k_blocks = ceil_div(p.k, C.block_k);
-    int filled = load_first_weights<C>(p, shared, walk, k_blocks, leader);
+    int early = load_early<C>(p, shared, walk, k_blocks, leader, once);
     hopper::grid_wait();  // tokens and their scales are the kernel in front's
     RingPlace<C.stages> ring;
     Tile tile;
     while (walk.next(tile)) {
       if (leader) {
-        const float* scales = p.a_scale + tile.row;
-        for (int k = 0; k < k_blocks; ++k) {
-          std::uint64_t* full = shared.full(ring.slot);
-          if (filled > 0) {
-            --filled;
-          } else {
-            hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);
-            load_weights<C>(p, shared, tile, k, ring.slot);
-          }
-          hopper::tma_load_2d(shared.tokens(ring.slot), &p.tokens, full, k * C.block_k, tile.row);
-          if constexpr (C.block_scales()) {
-            hopper::bulk_load(shared.token_scales(ring.slot), scales, C.scales_bytes(), full);
-            scales += p.a_scale_ld;
-          }
-          ring.advance();
+        TileLoader<C> load(p, shared, once, tile);
+        int k = 0;
+        for (; early > 0 && k < k_blocks; ++k, --early, ring.advance()) load.tokens(k, ring.slot, tile);
+        for (; k < k_blocks; ++k, ring.advance()) {
+          hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);  // the first time around passes at once
+          load.weights(k, ring.slot);
+          load.tokens(k, ring.slot, tile);
         }
       }
       hopper::warp_sync();
@@ -132,15 +151,17 @@ MOE_KERNEL_NAMESPACE {
 
   /// The weight scales of a tile's k-blocks, for block scales: lane i holds k-block i of each 32 and the next
   /// 32 are on their way, over tile borders too, so that no k-block waits for global memory.
+  template <int BlockN>
   class WeightScales {
    public:
-    __device__ __forceinline__ WeightScales(const GroupedGemmParams& p, int panels, int k_blocks)
-        : w_scale_(p.w_scale), panels_(panels), k_blocks_(k_blocks), lane_(int(threadIdx.x) % 32) {}
+    __device__ __forceinline__ WeightScales(const GroupedGemmParams& p, int k_blocks)
+        : w_scale_(p.w_scale), rows_(ceil_div(p.n, 128)), k_blocks_(k_blocks), lane_(int(threadIdx.x) % 32) {}
 
     /// Starts loading k-blocks first .. first+31 of `tile`.
     __device__ __forceinline__ void prefetch(const Tile& tile, int first) {
       const int k = first + lane_;
-      const float* row = w_scale_ + (std::int64_t(tile.expert) * panels_ + tile.panel) * k_blocks_;
+      const float* row =
+          w_scale_ + (std::int64_t(tile.expert) * rows_ + tile.panel * BlockN / 128) * k_blocks_;
       next_ = k < k_blocks_ ? row[k] : 0.0f;
     }
     /// The scale of k-block k of `tile`; `following` is the tile after it, `more` whether there is one.
@@ -157,7 +178,7 @@ MOE_KERNEL_NAMESPACE {
 
    private:
     const float* w_scale_;
-    int panels_, k_blocks_, lane_;
+    int rows_, k_blocks_, lane_;  // rows of scales an expert
     float current_ = 0.0f, next_ = 0.0f;
   };
 

@@ -6,7 +6,7 @@
 namespace moe::device {
 
 /// Most ids that place_rows counts itself; the words of shared memory it takes.
-inline constexpr int kRankedIds = 512, kPlaceWords = 3 * 32 + 2 * kRankedIds;
+inline constexpr int kRankedIds = 128, kPlaceWords = 3 * 32 + 2 * kRankedIds;
 
 struct PlaceRowsParams {
   const std::int32_t* ids;   // [count] as count_rows reads them

@@ -74,6 +74,12 @@ inline constexpr Variant kVariants[] = {
     small_variant(26, "act_quant", KernelKind::act_quant, 256, 128),
     small_variant(27, "combine", KernelKind::combine, 128),
     small_variant(28, "generate_weights", KernelKind::generate_weights, 256),
+    gemm_variant(29, "swap_ab_m8_n64_block", {GemmKind::swap_ab, 8, 16, ScaleKind::block, 64}),
+    gemm_variant(30, "swap_ab_m8_n64_flat", {GemmKind::swap_ab, 8, 16, ScaleKind::flat, 64}),
+    gemm_variant(31, "normal_wgmma_m64_n64_block", {GemmKind::normal_wgmma, 64, 12, ScaleKind::block, 64}),
+    gemm_variant(32, "normal_wgmma_m64_n64_flat", {GemmKind::normal_wgmma, 64, 12, ScaleKind::flat, 64}),
+    gemm_variant(33, "normal_mma_m16_n64_block", {GemmKind::normal_mma, 16, 16, ScaleKind::block, 64}),
+    gemm_variant(34, "normal_mma_m16_n64_flat", {GemmKind::normal_mma, 16, 16, ScaleKind::flat, 64}),
 };
 inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
 

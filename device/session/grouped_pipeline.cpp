@@ -181,8 +181,8 @@ void prepare_gemm(Grouped& g, const TensorSet& inputs) {
 
 void add_gemm(Grouped& g, const WeightSet& weights) {
   const std::int64_t most_rows = std::max(g.owned, g.c.problem.shape.pairs());
-  g.gemm.push_back(make_gemm(g.machine, g.c.choice.layout, g.plan, 0, most_rows, g.tokens, weights, g.out,
-                             pointer<std::int32_t>(g.plan.pair_of_row)));
+  g.gemm.push_back(make_gemm(g.machine, g.c.choice.layout, g.c.choice.tile.block_n, g.plan, 0, most_rows,
+                             g.tokens, weights, g.out, pointer<std::int32_t>(g.plan.pair_of_row)));
 }
 
 std::vector<Stage> stages_of(const std::shared_ptr<Grouped>& grouped) {
@@ -224,7 +224,7 @@ Pipeline build_grouped_gemm(Machine& machine, const Case& c, const TensorSet& in
   add_gemm(*g, g->weights[0]);
   pipeline.stages = stages_of(g);
   pipeline.tiles = [g] {
-    return tiles_of(download_expert_rows(g->machine, g->plan), g->plan.block_m[0], g->weights[0].n);
+    return tiles_of(download_expert_rows(g->machine, g->plan), g->c.choice.tile, g->weights[0].n);
   };
   pipeline.weight_bytes = [g] {
     return active_bytes(download_expert_rows(g->machine, g->plan), g->weights[0]);

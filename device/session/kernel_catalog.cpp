@@ -33,38 +33,37 @@ int variant_named(std::string_view name) {
   throw std::logic_error(fmt::format("no kernel variant is called {}", name));
 }
 
-const Variant* find_gemm(Layout layout, int block_m, bool block_scales) {
-  const auto index = find_gemm_variant(layout, block_m, block_scales ? ScaleKind::block : ScaleKind::flat);
+const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales) {
+  const auto index =
+      find_gemm_variant(layout, block_m, block_n, block_scales ? ScaleKind::block : ScaleKind::flat);
   return index ? &kVariants[*index] : nullptr;
 }
 
-std::vector<int> legal_block_m(Layout layout, bool block_scales) {
-  std::vector<int> legal;
+std::vector<std::string> legal_tiles(Layout layout, bool block_scales) {
+  std::vector<std::pair<int, int>> legal;
   for (const Variant& variant : kVariants) {
     if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == gemm_kind(layout) &&
         variant.gemm.block_scales() == block_scales) {
-      legal.push_back(variant.gemm.block_m);
+      legal.emplace_back(variant.gemm.block_m, variant.gemm.block_n);
     }
   }
   std::sort(legal.begin(), legal.end());
-  return legal;
+  std::vector<std::string> names;
+  for (const auto& [m, n] : legal) names.push_back(fmt::format("{}x{}x{}", m, n, GemmConfig::block_k));
+  return names;
 }
 
 std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant) {
   if (std::string refusal = refuse_shared_bytes(tile); !refusal.empty()) return refusal;
-  const Variant* variant = find_gemm(layout, tile.block_m, quant.block());
-  if (variant == nullptr) {
-    return fmt::format("no {} kernel has block_m {}; built are {}", name(layout), tile.block_m,
-                       fmt::join(legal_block_m(layout, quant.block()), ", "));
+  const Variant* variant = find_gemm(layout, tile.block_m, tile.block_n, quant.block());
+  if (variant == nullptr || tile.block_k != GemmConfig::block_k) {
+    return fmt::format("no {} kernel has tile {}; built are {}", name(layout), to_string(tile),
+                       fmt::join(legal_tiles(layout, quant.block()), ", "));
   }
   const GemmConfig& gemm = variant->gemm;
-  if (tile.block_n != GemmConfig::block_n || tile.block_k != GemmConfig::block_k) {
-    return fmt::format("tile {}: the {} kernels have block_n {} and block_k {}", to_string(tile),
-                       name(layout), GemmConfig::block_n, GemmConfig::block_k);
-  }
   if (tile.stages != 0 && tile.stages != gemm.stages) {
-    return fmt::format("tile {}: {} with block_m {} is built with {} stages, not {}", to_string(tile),
-                       name(layout), tile.block_m, gemm.stages, tile.stages);
+    return fmt::format("tile {}: {} with {}x{} is built with {} stages, not {}", to_string(tile),
+                       name(layout), tile.block_m, tile.block_n, gemm.stages, tile.stages);
   }
   if (tile.warps != 0 && tile.warps != gemm.math_warps()) {
     return fmt::format("tile {}: {} runs {} math warps, not {}", to_string(tile), name(layout),

@@ -15,10 +15,10 @@ namespace moe::device {
 int variant_named(std::string_view name);
 
 /// The grouped GEMM of a layout and tile under a scheme, or null.
-const Variant* find_gemm(Layout layout, int block_m, bool block_scales);
+const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales);
 
-/// block_m that are built for a layout, ascending.
-std::vector<int> legal_block_m(Layout layout, bool block_scales);
+/// Tiles that are built for a layout, "8x64x128", ascending.
+std::vector<std::string> legal_tiles(Layout layout, bool block_scales);
 
 /// One line why no grouped GEMM takes `tile`, naming what would be right; empty when one does.
 std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant);

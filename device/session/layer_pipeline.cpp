@@ -95,11 +95,11 @@ void prepare_combine(Layer& layer) {
 }
 
 void add_gemms(Layer& layer, const WeightSet& w13, const WeightSet& w2) {
-  const Layout layout = layer.c.choice.layout;
-  layer.up.push_back(make_gemm(layer.machine, layout, layer.plan, 0, layer.plan.pairs, layer.x_sorted, w13,
-                               layer.gemm1, nullptr));
-  layer.down.push_back(make_gemm(layer.machine, layout, layer.plan, 1, layer.plan.pairs, layer.act_sorted, w2,
-                                 layer.gemm2, nullptr));
+  const Choice& choice = layer.c.choice;
+  layer.up.push_back(make_gemm(layer.machine, choice.layout, choice.tile.block_n, layer.plan, 0,
+                               layer.plan.pairs, layer.x_sorted, w13, layer.gemm1, nullptr));
+  layer.down.push_back(make_gemm(layer.machine, choice.layout, choice.tile_down.block_n, layer.plan, 1,
+                                 layer.plan.pairs, layer.act_sorted, w2, layer.gemm2, nullptr));
   layer.w13.push_back(w13);
   layer.w2.push_back(w2);
 }
@@ -187,8 +187,8 @@ Pipeline build_moe_layer(Machine& machine, const Case& c, const TensorSet& input
   pipeline.stages = stages_of(layer);
   pipeline.tiles = [layer] {
     const auto rows = download_expert_rows(layer->machine, layer->plan);
-    return tiles_of(rows, layer->plan.block_m[0], layer->w13[0].n) +
-           tiles_of(rows, layer->plan.block_m[1], layer->w2[0].n);
+    return tiles_of(rows, layer->c.choice.tile, layer->w13[0].n) +
+           tiles_of(rows, layer->c.choice.tile_down, layer->w2[0].n);
   };
   pipeline.weight_bytes = [layer] {
     const auto rows = download_expert_rows(layer->machine, layer->plan);

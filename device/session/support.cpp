@@ -91,7 +91,7 @@ Case resolve_case(const Case& c) {
     const int experts = c.problem.shape.local_experts();
     load = routing.load(c.problem.rank * experts, experts);
   }
-  resolved.choice = resolve_tiles(c.choice, load);
+  resolved.choice = resolve_tiles(c.choice, c.problem, load);
   return resolved;
 }
 

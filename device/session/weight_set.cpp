@@ -28,11 +28,6 @@ Rows allocate_codes(Machine& machine, const WeightSet& set, BufferUse use, const
   return allocate_rows(machine, set.experts * set.n, set.k, 1, use, name);
 }
 
-hopper::TensorMap map_of(Machine& machine, const Rows& codes) {
-  return machine.tensor_map(codes.address, std::uint64_t(codes.rows), std::uint64_t(codes.columns),
-                            std::uint64_t(codes.stride), GemmConfig::block_n);
-}
-
 }  // namespace
 
 WeightSet upload_weights(Machine& machine, const Tensor& codes, const Tensor& scale, const Tensor* bias,
@@ -53,7 +48,6 @@ WeightSet upload_weights(Machine& machine, const Tensor& codes, const Tensor& sc
   if (bias != nullptr) set.bias = upload_tensor(machine, *bias);
   set.scale_expert = quant.kind == QuantKind::token_channel ? std::int32_t(set.n) : 1;
   set.scale_column = quant.kind == QuantKind::token_channel ? 1 : 0;
-  set.map = map_of(machine, set.codes);
   return set;
 }
 
@@ -62,7 +56,6 @@ WeightSet generate_weights_like(Machine& machine, const WeightSet& first, std::u
   WeightSet set = first;
   set.codes =  // a kernel writes them: no input
       allocate_codes(machine, set, BufferUse::workspace, fmt::format("weights drawn from seed {}", seed));
-  set.map = map_of(machine, set.codes);
   GenerateWeightsParams p;
   p.codes = pointer<std::uint8_t>(set.codes.address);
   p.stride = set.codes.stride;
@@ -74,8 +67,10 @@ WeightSet generate_weights_like(Machine& machine, const WeightSet& first, std::u
   return set;
 }
 
-void describe_weights(GroupedGemmParams& params, const WeightSet& set) {
-  params.weights = set.map;
+void describe_weights(Machine& machine, GroupedGemmParams& params, const WeightSet& set, int block_n) {
+  params.weights =
+      machine.tensor_map(set.codes.address, std::uint64_t(set.codes.rows), std::uint64_t(set.codes.columns),
+                         std::uint64_t(set.codes.stride), unsigned(block_n));
   params.w_scale = pointer<float>(set.scale);
   params.bias = pointer<float>(set.bias);
   params.n = std::int32_t(set.n);

@@ -1,5 +1,5 @@
 // Where do the weights of one grouped GEMM lie? Codes as rows with a stride of whole 16 bytes (K itself may
-// be any number), scales and bias as the host holds them, and the tensor map that TMA reads them through.
+// be any number), scales and bias as the host holds them.
 // Only the experts that the host filled are copied; nobody reads the others.
 #pragma once
 #include <cstdint>
@@ -17,7 +17,6 @@ struct WeightSet {
   Rows codes;                                       // [experts * n] rows of k
   Address scale = 0, bias = 0;                      // bias 0 = none
   std::int32_t scale_expert = 0, scale_column = 0;  // strides of flat scales, GroupedGemmParams
-  hopper::TensorMap map{};
 };
 
 /// Throws BadInput when shapes do not fit the contract. `bias` may be null.
@@ -32,7 +31,7 @@ WeightSet generate_weights_like(Machine& machine, const WeightSet& first, std::u
 /// Bytes of one expert's codes.
 inline std::int64_t expert_bytes(const WeightSet& set) { return set.n * set.k; }
 
-/// Sets weights, w_scale, bias, n, k, experts and the strides of the flat scales.
-void describe_weights(GroupedGemmParams& params, const WeightSet& set);
+/// Sets weights (boxes of block_n rows), w_scale, bias, n, k, experts and the strides of the flat scales.
+void describe_weights(Machine& machine, GroupedGemmParams& params, const WeightSet& set, int block_n);
 
 }  // namespace moe::device

@@ -25,7 +25,7 @@ Case probe_case(Case c) {
   p.data = DataMode::normal;
   p.files = {};
   p.seed = 1;
-  c.choice = resolve_tiles(c.choice, ExpertLoad{{kTokens}});  // where the caller left them open
+  c.choice = resolve_tiles(c.choice, c.problem, ExpertLoad{{kTokens}});  // where the caller left them open
   return c;
 }
 

@@ -26,7 +26,7 @@ inline sim::GemmShape shape_of(const device::GemmConfig& config, std::int64_t n,
   shape.k = k;
   shape.layout = layout_of(config);
   shape.tile.block_m = config.block_m;
-  shape.tile.block_n = device::GemmConfig::block_n;
+  shape.tile.block_n = config.block_n;
   shape.block_scales = config.block_scales();
   return shape;
 }

@@ -118,7 +118,7 @@ RC_GTEST_PROP(TileSequence, OfEachCtaIsSimsAndWritesEachOutputOnce, ()) {
 
 // The trace must be able to tell orders apart: under another grid the list of CTA 0 is another one.
 TEST(TileSequence, AnotherGridIsAnotherSequence) {
-  const auto found = device::find_gemm_variant(Layout::swap_ab, 8, device::ScaleKind::block);
+  const auto found = device::find_gemm_variant(Layout::swap_ab, 8, 128, device::ScaleKind::block);
   ASSERT_TRUE(found.has_value());
   for (std::uint64_t seed = 1;; ++seed) {
     const Launched l = launch_random(*found, seed);

@@ -111,7 +111,7 @@ TEST_F(Cli, NothingRanSaysWhy) {
   const Outcome tile = run("check " + kSmall + "--quiet --tile 7x7x7");
   EXPECT_EQ(tile.status, 2) << tile.err;
   EXPECT_NE(tile.err.find("moeproof: nothing ran: none of 1 cases could run; the first: refused: no swap_ab "
-                          "kernel has block_m 7"),
+                          "kernel has tile 7x7x7"),
             std::string::npos)
       << tile.err;
   refuses("check " + kSmall + "--executor reference --quiet --shard 2/2", "--shard", 77);

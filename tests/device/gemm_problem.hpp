@@ -223,17 +223,18 @@ inline Counts expected_counts(const Gemm& g, const GemmConfig& c, int grid) {
   Counts counts;
   counts.ctas = grid;
   std::int64_t k_blocks = 0;  // of all tiles
-  for (int r : g.rows) k_blocks += std::int64_t(round_up_div(r, c.block_m)) * g.panels() * g.k_blocks();
+  for (int r : g.rows)
+    k_blocks += std::int64_t(round_up_div(r, c.block_m)) * round_up_div(g.n, c.block_n) * g.k_blocks();
   const bool block = c.scales == ScaleKind::block;
   counts.tma_loads = k_blocks * (block ? 3 : 2);
-  counts.tma_load_bytes = k_blocks * (128 * 128 + c.block_m * 128 + (block ? 4 * c.block_m : 0));
+  counts.tma_load_bytes = k_blocks * (c.block_n * 128 + c.block_m * 128 + (block ? 4 * c.block_m : 0));
   if (k_blocks == 0) return counts;
   if (c.kind == GemmKind::normal_mma)
-    counts.mma = k_blocks * 8 * (c.block_m / 16) * 16;
+    counts.mma = k_blocks * 8 * (c.block_m / 16) * (c.block_n / 8);
   else if (c.kind == GemmKind::swap_ab)
-    counts.wgmma[c.block_m] = k_blocks * 8;
+    counts.wgmma[c.block_m] = k_blocks * c.block_n / 16;
   else
-    counts.wgmma[c.block_m == 64 ? 64 : 128] = k_blocks * 8;
+    counts.wgmma[c.block_m == 64 ? 64 : 128] = k_blocks * c.block_n / 16;
   return counts;
 }
 
@@ -262,7 +263,8 @@ inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
   outcome.tokens = Address(put(machine, g.tokens, "tokens"));
   outcome.weights = Address(put(machine, g.weights, "weights"));
   p.tokens = machine.tensor_map(outcome.tokens, g.sorted_rows, g.k, g.k, config.block_m);
-  p.weights = machine.tensor_map(outcome.weights, std::uint64_t(g.experts()) * g.n, g.k, g.k, 128);
+  p.weights = machine.tensor_map(outcome.weights, std::uint64_t(g.experts()) * g.n, g.k, g.k,
+                                 unsigned(config.block_n));
   p.row_start = put(machine, g.row_start, "row_start");
   p.rows = put(machine, std::vector<std::int32_t>(g.rows.begin(), g.rows.end()), "rows");
   p.block_start = put(machine, block_start, "block_start");
@@ -275,6 +277,7 @@ inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
   const Address out = outcome.out_at = machine.allocate(out_bytes, BufferUse::output, "out");
   p.out = reinterpret_cast<std::uint16_t*>(out);
   p.n = g.n, p.k = g.k, p.experts = g.experts(), p.ld_out = g.ld_out;
+  p.early_k_blocks = int(g.out_rows % 20);
   p.a_scale_ld = g.scales == ScaleKind::block ? g.a_ld : g.scale_per_tensor ? 0 : 1;
   p.w_scale_expert = g.scale_per_tensor ? 1 : g.n;
   p.w_scale_column = g.scale_per_tensor ? 0 : 1;

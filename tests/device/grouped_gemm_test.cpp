@@ -137,14 +137,17 @@ TEST_P(GroupedGemm, DoesNothingWithoutRows) {
 TEST(GemmVariant, IsFoundByLayoutTileAndScales) {
   for (Layout layout : {Layout::normal_mma, Layout::normal_wgmma, Layout::swap_ab})
     for (int block_m : {8, 16, 32, 64, 128})
-      for (ScaleKind scales : {ScaleKind::block, ScaleKind::flat}) {
-        const auto found = find_gemm_variant(layout, block_m, scales);
-        const bool built = layout == Layout::swap_ab || (block_m >= 64) == (layout == Layout::normal_wgmma);
-        ASSERT_EQ(found.has_value(), built && (layout == Layout::swap_ab || block_m != 8));
-        if (!found) continue;
-        const GemmConfig c = kVariants[*found].gemm;
-        EXPECT_TRUE(c.kind == gemm_kind(layout) && c.block_m == block_m && c.scales == scales);
-      }
+      for (int block_n : {64, 128})
+        for (ScaleKind scales : {ScaleKind::block, ScaleKind::flat}) {
+          const auto found = find_gemm_variant(layout, block_m, block_n, scales);
+          const int least = layout == Layout::swap_ab ? 8 : layout == Layout::normal_mma ? 16 : 64;
+          const bool wide = block_m >= least && (layout != Layout::normal_mma || block_m <= 32);
+          ASSERT_EQ(found.has_value(), block_n == 128 ? wide : block_m == least);
+          if (!found) continue;
+          const GemmConfig c = kVariants[*found].gemm;
+          EXPECT_TRUE(c.kind == gemm_kind(layout) && c.block_m == block_m && c.block_n == block_n &&
+                      c.scales == scales);
+        }
 }
 
 }  // namespace

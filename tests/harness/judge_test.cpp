@@ -24,7 +24,7 @@ struct Layer {
     p.data = data;
     c.choice.layout = layout;
     const Routing routing = make_routing(p.routing, p.shape, p.seed);
-    c.choice = resolve_tiles(c.choice, routing.load(0, 4));
+    c.choice = resolve_tiles(c.choice, c.problem, routing.load(0, 4));
     inputs = make_inputs(p, c.choice, routing, 1);
     const auto executor = make_reference_executor(1);
     auto session = executor->open(c).session;

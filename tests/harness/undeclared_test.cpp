@@ -39,7 +39,7 @@ struct Trial {
     p.data = data;
     p.routing.load = parse_load(load);
     const Routing routing = routing_of(p);
-    c.choice = resolve_tiles(c.choice, routing.load(0, 4));
+    c.choice = resolve_tiles(c.choice, c.problem, routing.load(0, 4));
     inputs = make_inputs(p, c.choice, routing, 1);
   }
   void run(const char* preset) {

@@ -92,7 +92,7 @@ ExpertLoad load_of(std::int64_t rows) { return {{rows, rows, rows, rows}}; }
 // Swap-AB must stand beside what it replaces: mma.sync below 64 tokens a block, wgmma from 64.
 TEST(Layouts, BothNamesTheTrueBaseline) {
   for (const std::int64_t rows : {1, 8, 9, 32, 33, 64, 100}) {
-    const auto choices = choices_for(LayoutRequest::both, Choice{}, load_of(rows));
+    const auto choices = choices_for(LayoutRequest::both, Choice{}, Problem{}, load_of(rows));
     ASSERT_EQ(choices.size(), 2u);
     EXPECT_EQ(choices[1].layout, Layout::swap_ab);
     EXPECT_EQ(choices[0].layout, choices[1].tile.block_m < 64 ? Layout::normal_mma : Layout::normal_wgmma);
@@ -104,7 +104,7 @@ TEST(Layouts, BothNamesTheTrueBaseline) {
 TEST(Layouts, AGivenTileIsRaisedForTheBaselineOnly) {
   Choice given;
   given.tile = parse_tile("8x128x128");
-  const auto choices = choices_for(LayoutRequest::both, given, load_of(3));
+  const auto choices = choices_for(LayoutRequest::both, given, Problem{}, load_of(3));
   EXPECT_EQ(to_string(choices[0].tile), "16x128x128");
   EXPECT_EQ(to_string(choices[1].tile), "8x128x128");
 }

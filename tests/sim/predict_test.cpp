@@ -82,7 +82,7 @@ RC_GTEST_PROP(Predict, NeverBeatsTheHardware, ()) {
   const ExpertLoad load = local_load(problem, routing);
   const Prediction p = predict(problem, choice, h200(), routing);
   double weights = 0, macs = 0;
-  for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, load))) {
+  for (const GemmShape& gemm : gemm_shapes(problem, resolve_tiles(choice, problem, load))) {
     weights += double(load.active()) * double(gemm.n) * double(gemm.k);
     macs += double(load.total()) * double(gemm.n) * double(gemm.k);
   }
