@@ -31,11 +31,11 @@ TEST(Support, RefusalsNameWhatIsRight) {
   EXPECT_EQ(refuse_case(legal_case()), "");
   Case c = legal_case();
   c.choice.tile.block_m = 24;
-  expect_refusal(c, {"24", "8, 16, 32, 64, 128"});
+  expect_refusal(c, {"24", "built are 8x64x128, 8x128x128, 16x128x128, 32x128x128"});
   c = legal_case();
   c.choice.layout = Layout::normal_mma;
   c.choice.tile_down.block_m = 64;
-  expect_refusal(c, {"64", "16, 32"});
+  expect_refusal(c, {"64", "built are 16x64x128, 16x128x128, 32x128x128"});
   c = legal_case();
   c.choice.tile = {128, 256, 128, 8};
   expect_refusal(c, {"393216", "232448", "227 KB"});
