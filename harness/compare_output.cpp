@@ -86,6 +86,13 @@ Due due_by_interval(const StagePair& pair, std::size_t at, double got) {
 Due due_by_bits(const StagePair& pair, std::size_t at, std::uint64_t got_bits, double got) {
   const double want = value_of(pair.type, pair.bits->data(), std::int64_t(at));
   const bool same = got_bits == bits_of(pair.type, pair.bits->data(), std::int64_t(at));
+  if (!same && pair.most != nullptr) {
+    const std::int64_t i = ordered(pair.type, got_bits),
+                       last = ordered(pair.type, bits_of(pair.type, pair.most->data(), std::int64_t(at)));
+    const bool between = i > ordered(pair.type, bits_of(pair.type, pair.bits->data(), std::int64_t(at))) &&
+                         i <= last && !std::isnan(got);
+    if (between) return {want, 0, 0, true, want == 0};
+  }
   return {want, 0, 0, same || (std::isnan(got) && std::isnan(want)), want == 0};
 }
 
@@ -104,7 +111,7 @@ struct Judge {
 /// Equal bytes need no look at each element, once it is known that the stage could have failed.
 bool Judge::same_row(std::size_t judged) const {
   const std::size_t bytes = std::size_t(pair.columns) * size_of(pair.type);
-  return out.could_fail && pair.to_the_bit() &&
+  return out.could_fail && pair.to_the_bit() && pair.most == nullptr &&
          std::memcmp(pair.got->data() + std::size_t(pair.rows[judged].row) * bytes,
                      pair.bits->data() + judged * bytes, bytes) == 0;
 }
@@ -132,6 +139,9 @@ void Judge::element(std::size_t judged, std::int64_t column, BlockVerdict& block
   const double got = value_of(pair.type, pair.got->data(), at_got);
   const Due due = pair.to_the_bit() ? due_by_bits(pair, at, got_bits, got) : due_by_interval(pair, at, got);
   if (!due.zero_is_right) out.could_fail = true;
+  if (pair.most != nullptr)
+    out.open += bits_of(pair.type, pair.bits->data(), std::int64_t(at)) !=
+                bits_of(pair.type, pair.most->data(), std::int64_t(at));
   block.worst_ratio = std::max(block.worst_ratio, due.ratio);
   if (due.right) return;
   ++block.wrong;
@@ -186,6 +196,16 @@ std::string shape_error(const StagePair& pair) {
 }
 
 }  // namespace
+
+bool is_between(const Tensor& got, std::int64_t i, const Tensor& least, const Tensor& most, std::int64_t at) {
+  const DType type = got.dtype();
+  const std::uint64_t bits = bits_of(type, got.data(), i), low = bits_of(type, least.data(), at),
+                      high = bits_of(type, most.data(), at);
+  if (bits == low || bits == high) return true;
+  const double value = value_of(type, got.data(), i);
+  if (std::isnan(value)) return std::isnan(value_of(type, least.data(), at));
+  return ordered(type, bits) > ordered(type, low) && ordered(type, bits) < ordered(type, high);
+}
 
 double value_of(DType type, const std::byte* data, std::int64_t i) {
   const std::uint64_t bits = bits_of(type, data, i);

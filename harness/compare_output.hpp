@@ -24,6 +24,7 @@ struct StagePair {
   std::int64_t columns = 0;
   std::span<const JudgedRow> rows;
   const Tensor* bits = nullptr;                // [rows.size(), columns]
+  const Tensor* most = nullptr;                // beside bits: all from `bits` to `most` is right; else null
   std::span<const float> want, low, high;      // [rows.size(), columns]; read where bits is null
   std::span<const float> hard_low, hard_high;  // around a [low, high] that is only probable; else empty
   int block_columns = 128;                     // 1 for tensors of scales
@@ -43,6 +44,7 @@ struct WrongElement {
 struct StageFindings {
   std::int64_t checked = 0, wrong = 0;
   std::int64_t outside_hard = 0;       // of the wrong ones
+  std::int64_t open = 0;               // elements with more than one right value (StagePair::most)
   std::optional<Place> worst;          // by share of the allowed distance, else by ulp
   std::int64_t worst_rank = -1;        // its row among its expert's, -1 = no expert's
   bool worst_unwritten = false;        // it holds what it held before the launch
@@ -55,6 +57,10 @@ struct StageFindings {
 };
 
 StageFindings compare_stage(const StagePair& pair);
+
+/// Whether element `i` of `got` is one of the numbers from element `at` of `least` to that of `most`; zeros
+/// by their signs, NaN beside NaN.
+bool is_between(const Tensor& got, std::int64_t i, const Tensor& least, const Tensor& most, std::int64_t at);
 
 /// Element `i` of `data` as a number.
 double value_of(DType type, const std::byte* data, std::int64_t i);

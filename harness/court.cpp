@@ -145,6 +145,7 @@ void Court::add(const TensorTruth& truth) {
   pair.columns = truth.columns;
   pair.rows = rows;
   pair.bits = truth_.bits && !one_answer_ ? &truth.bits : nullptr;
+  if (pair.bits != nullptr && !truth.least.empty()) pair.bits = &truth.least, pair.most = &truth.most;
   pair.want = truth.want, pair.low = truth.low, pair.high = truth.high;
   const bool probable = !truth.probable_low.empty();
   if (probable) {
@@ -164,6 +165,7 @@ void Court::add(const TensorTruth& truth) {
 void Court::add(const StagePair& pair, const StageFindings& f) {
   v_.checked += f.checked;
   v_.wrong += f.wrong;
+  v_.open += f.open;
   v_.blocks.insert(v_.blocks.end(), f.blocks.begin(), f.blocks.end());
   if (!f.shape_error.empty()) return fail(f.shape_error);
   if (f.checked > 0 && !f.could_fail && must_not_be_blind(pair.stage, j_.problem().op) && blind_.empty())
@@ -236,6 +238,9 @@ Verdict Court::verdict() {
     v_.reason = weak_;
   if (v_.correctness == Correctness::passed && v_.reason.empty() && v_.checked > 0)
     v_.reason = not_shown(j_.problem());
+  if (v_.correctness == Correctness::passed && v_.reason.empty() && v_.open > 0)
+    v_.reason = fmt::format("exp is known up to an error: {} of {} elements had more than one right value",
+                            v_.open, v_.checked);
   if (only_one_answer_ && v_.checked > 0) v_.judged_by = "bits";
   return v_;
 }

@@ -246,6 +246,7 @@ Json to_json(const Verdict& v) {
     j["coverage"] = v.coverage;
     j["checked"] = v.checked;
     j["wrong"] = v.wrong;
+    if (v.open > 0) j["open"] = v.open;
   }
   if (v.worst) j["worst"] = to_json(*v.worst);
   if (!v.fault_class.empty()) j["fault_class"] = v.fault_class;

@@ -41,7 +41,7 @@ JudgedElements judged_elements(const Report& report) {
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict) continue;
     sum.checked += r.verdict->checked;
-    if (r.verdict->judged_by == "bits") sum.to_the_bit += r.verdict->checked;
+    if (r.verdict->judged_by == "bits") sum.to_the_bit += r.verdict->checked - r.verdict->open;
     sum.wrong += r.verdict->wrong;
   }
   return sum;

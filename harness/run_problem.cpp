@@ -46,8 +46,7 @@ Ground open_grounded(const Case& c, const RunPlan& plan, device::Opened& opened,
   resolved = opened.session->resolved();
   if (!plan.infer) ground.declared = declared_semantics(*plan.executor, resolved);
   const Problem& p = c.problem;
-  // an activation by itself shows too little of how its exp is made for its bits to be foretold
-  const bool rounds = !stages_of(p.op).empty() && p.op != Op::act_quant && p.shape.tokens > 0;
+  const bool rounds = !stages_of(p.op).empty() && p.shape.tokens > 0;
   if (ground.declared || plan.finder == nullptr || !rounds) return ground;
   ground.inferred = plan.finder->known(resolved);
   if (ground.inferred != nullptr) return ground;

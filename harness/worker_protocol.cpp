@@ -130,9 +130,10 @@ void read_word(const Json& j, const char* key, const std::array<std::string_view
 /// The longest chain that promote_k may name: as long as a K may be.
 constexpr int kLongestChain = 1 << 20;
 
-constexpr std::array<std::string_view, 12> kSemanticsKeys = {
-    "preset",    "amax_floor",  "scale_formula", "quant_formula",    "accumulator",  "hmma_order",
-    "promote_k", "scale_order", "gate_rounding", "product_rounding", "weight_place", "combine_fma"};
+constexpr std::array<std::string_view, 13> kSemanticsKeys = {
+    "preset",           "amax_floor",   "scale_formula", "quant_formula", "accumulator",
+    "hmma_order",       "promote_k",    "scale_order",   "exp",           "gate_rounding",
+    "product_rounding", "weight_place", "combine_fma"};
 
 }  // namespace
 
@@ -162,6 +163,7 @@ Semantics read_semantics(const Json& declared, const QuantScheme& quant) {
             std::array<std::string_view, 5>{"product_fma", "act_weight_fma", "weight_act_fma",
                                             "act_weight_mul_add", "product_mul_add"},
             s.scale_order);
+  read_word(declared, "exp", Words3{"recipe", "within_2_ulp", "fast"}, s.exp_form);
   read_word(declared, "gate_rounding", Words2{"none", "bf16"}, s.gate_rounding);
   read_word(declared, "product_rounding", Words2{"none", "bf16"}, s.product_rounding);
   read_word(declared, "weight_place", Words3{"combine", "gemm2", "input"}, s.weight_place);

@@ -222,6 +222,8 @@ StageTruth layer_truth(const Problem& problem, const TensorSet& inputs, std::spa
                      {},
                      {},
                      {},
+                     {},
+                     {},
                      {}}}};
   if (!options.bounds) return stage;
   TensorTruth& truth = stage.tensors[0];

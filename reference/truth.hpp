@@ -35,6 +35,10 @@ struct TensorTruth {
   std::vector<char> weak;  // beside probable_low: 1 where the interval is too wide to prove anything
                            // (is_weak); else empty
 
+  /// Beside `bits`, where the Semantics leaves some of them open (its exp is known up to an error only): the
+  /// first and the last value that is right. Else empty.
+  Tensor least, most;
+
   /// Largest distance of an allowed output from `want`.
   double bound(std::size_t i) const;
   /// |got - want| as a share of what is allowed in that direction: at most 1 if and only if got is in [low,

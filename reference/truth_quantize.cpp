@@ -5,6 +5,7 @@
 #include "fixtures/problem/number_formats.hpp"
 #include "reference/activation.hpp"
 #include "reference/exact/exact_stages.hpp"
+#include "reference/open_activation.hpp"
 #include "reference/operands.hpp"
 #include "reference/parallel.hpp"
 #include "reference/quant_bound.hpp"
@@ -100,7 +101,7 @@ void judge_row(const Stage& stage, std::size_t position, std::int64_t row, const
 
 TensorTruth sized(std::string tensor, DType type, std::int64_t columns, std::vector<std::int64_t> rows,
                   bool bounds) {
-  TensorTruth truth{std::move(tensor), type, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}};
+  TensorTruth truth{std::move(tensor), type, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   if (bounds)
     for (auto* v : {&truth.want, &truth.low, &truth.high})
       v->resize(truth.rows.size() * std::size_t(columns));
@@ -245,6 +246,14 @@ StageTruth act_quant_truth(const Problem& problem, StageTensors tensors, std::sp
       exact_act_quant_row(problem.shape, *options.semantics, problem.quant, bf16_codes(gemm1, pair), whole,
                           codes, scales);
     });
+    if (leaves_exp_open(problem.shape, *options.semantics)) {
+      OpenBits open = open_act_quant(problem, *options.semantics, gemm1, truth.tensors[0].rows, experts,
+                                     stage.own_scale, stage.given_scale, options.threads);
+      truth.tensors[0].least = std::move(open.least.codes),
+      truth.tensors[0].most = std::move(open.most.codes);
+      truth.tensors[1].least = std::move(open.least.scales),
+      truth.tensors[1].most = std::move(open.most.scales);
+    }
   }
   return truth;
 }

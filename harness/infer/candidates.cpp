@@ -47,6 +47,7 @@ void canonical_op(Op op, Semantics& s) {
     s.scale_order = usual.scale_order;
   }
   if (op != Op::act_quant) {
+    s.exp_form = usual.exp_form;
     s.gate_rounding = usual.gate_rounding;
     s.product_rounding = usual.product_rounding;
   }
@@ -81,7 +82,8 @@ std::uint64_t quantiser_bits(const Semantics& s) {
   return std::uint64_t(bits) << 8 | std::uint64_t(s.scale_formula) | std::uint64_t(s.quant_formula) << 1;
 }
 std::uint64_t rounding_bits(const Semantics& s) {
-  return std::uint64_t(s.gate_rounding) | std::uint64_t(s.product_rounding) << 1;
+  return std::uint64_t(s.gate_rounding) | std::uint64_t(s.product_rounding) << 1 |
+         std::uint64_t(s.exp_form) << 2;
 }
 std::uint64_t place_bits(const Semantics& s) {
   return std::uint64_t(s.weight_place) | std::uint64_t(s.combine_fma) << 2;
@@ -131,7 +133,10 @@ Semantics canonical(const Problem& p, Semantics s) {
   canonical_quantiser(p, s);
   if (s.accumulator == Accumulator::wgmma) s.hmma_order = HmmaOrder::contiguous;
   s.scale_order = canonical_order(p, s.scale_order);
-  if (p.shape.activation == Activation::relu2) s.gate_rounding = GateRounding::none;
+  if (p.shape.activation == Activation::relu2) {
+    s.gate_rounding = GateRounding::none;
+    s.exp_form = ExpForm::recipe;
+  }
   if (p.shape.weight_on_input) s.weight_place = WeightPlace::input;
   // fma(w, y, +0) is w * y; without a weight the sum has no product
   if (p.shape.top_k == 1 || s.weight_place != WeightPlace::combine) s.combine_fma = false;
@@ -148,6 +153,7 @@ std::vector<Semantics> candidate_semantics(const Problem& p) {
   times(all, std::vector<int>{0, 1, 2}, [](Semantics& s, int v) { s.quant_formula = QuantFormula(v); });
   times(all, all_bool, [](Semantics& s, bool v) { s.gate_rounding = GateRounding(v); });
   times(all, all_bool, [](Semantics& s, bool v) { s.product_rounding = ProductRounding(v); });
+  times(all, std::vector<int>{0, 1, 2}, [](Semantics& s, int v) { s.exp_form = ExpForm(v); });
   times(all, std::vector<int>{0, 1}, [](Semantics& s, int v) { s.weight_place = WeightPlace(v); });
   times(all, all_bool, [](Semantics& s, bool v) { s.combine_fma = v; });
   for (Semantics& s : all) s = canonical(p, s);
@@ -189,7 +195,7 @@ std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot) {
     case LayerStage::grouped_gemm:
       return one_hot ? 0 : gemm_bits(s);
     case LayerStage::act_quant:
-      return quantiser_bits(s) << 2 | rounding_bits(s);
+      return quantiser_bits(s) << 4 | rounding_bits(s);
     case LayerStage::gemm2:
       return (one_hot ? 0 : gemm_bits(s) << 1) | std::uint64_t(s.weight_place == WeightPlace::gemm2);
     case LayerStage::combine:
@@ -200,8 +206,11 @@ std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot) {
 
 std::vector<std::string> presets_like(const Problem& p, const Semantics& s) {
   std::vector<std::string> names;
+  Semantics but_for_exp = s;
+  but_for_exp.exp_form = ExpForm::recipe;
   for (const std::string_view preset : semantics_presets())
-    if (packed(canonical(p, semantics_preset(preset, p.quant))) == packed(s)) names.emplace_back(preset);
+    if (packed(canonical(p, semantics_preset(preset, p.quant))) == packed(but_for_exp))
+      names.emplace_back(preset);
   return names;
 }
 

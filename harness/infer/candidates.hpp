@@ -36,7 +36,7 @@ std::vector<Semantics> candidate_semantics(const Problem& problem);
 struct CandidateSpace {
   explicit CandidateSpace(const Problem& problem);
 
-  static constexpr std::size_t kFields = 11;
+  static constexpr std::size_t kFields = 12;
   Problem problem;
   std::vector<Semantics> all;
   std::array<std::string, kFields> fields;               // names
@@ -49,7 +49,7 @@ struct CandidateSpace {
 /// scales rounds but once, and all do the same.
 std::uint64_t stage_key(LayerStage stage, const Semantics& s, bool one_hot = false);
 
-/// The presets that `s` (canonical) is, under this problem.
+/// The presets that `s` (canonical) is, under this problem, however its exp is made.
 std::vector<std::string> presets_like(const Problem& problem, const Semantics& s);
 
 }  // namespace moe::harness

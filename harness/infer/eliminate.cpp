@@ -88,9 +88,12 @@ void compare(const Tensor& got, const TensorTruth& truth, Distance& d) {
     for (std::int64_t c = 0; c < truth.columns; ++c) {
       const std::int64_t at = truth.rows[r] * truth.columns + c, i = std::int64_t(r) * truth.columns + c;
       ++d.checked;
-      if (std::memcmp(got.data() + std::size_t(at) * size, truth.bits.data() + std::size_t(i) * size, size) ==
-          0)
+      if (!truth.least.empty()) {
+        if (is_between(got, at, truth.least, truth.most, i)) continue;
+      } else if (std::memcmp(got.data() + std::size_t(at) * size, truth.bits.data() + std::size_t(i) * size,
+                             size) == 0) {
         continue;
+      }
       const double seen = value_of(truth.type, got.data(), at),
                    due = value_of(truth.type, truth.bits.data(), i);
       if (std::isnan(seen) && std::isnan(due)) continue;
@@ -122,9 +125,13 @@ std::vector<Outcome> outcomes(const Evidence& e, LayerStage stage, const Branch&
   for (auto& [key, members] : classes) {
     const Semantics& s = e.space.all[std::size_t(members.front())];
     Outcome o{std::move(members), stage_truth(e, stage, outputs, tokens, s), {}};
-    for (const TensorTruth& t : o.truth.tensors)
-      if (const Tensor* got = shown(e, t)) compare(*got, t, o.distance);
-    all.push_back(std::move(o));
+    bool carried = false;  // an open result that nothing shows: no later stage follows from it to the bit
+    for (const TensorTruth& t : o.truth.tensors) {
+      const Tensor* got = shown(e, t);
+      if (got != nullptr) compare(*got, t, o.distance);
+      carried = carried || (got == nullptr && !t.least.empty());
+    }
+    if (!carried) all.push_back(std::move(o));
   }
   return all;
 }
@@ -187,7 +194,9 @@ std::vector<int> eliminate(const Evidence& e, std::vector<int> from, std::span<c
     const Outcome* nearest = nullptr;
     for (const Outcome& o : all) {
       checked += o.distance.checked;
-      if (o.distance.wrong == 0) f.left.insert(f.left.end(), o.candidates.begin(), o.candidates.end());
+      if (o.distance.wrong == 0) {
+        f.left.insert(f.left.end(), o.candidates.begin(), o.candidates.end());
+      }
       if (nearest == nullptr || o.distance.wrong < nearest->distance.wrong) nearest = &o;
     }
     const bool contradiction = f.left.empty();

@@ -10,7 +10,7 @@ namespace moe::harness {
 namespace {
 
 /// Candidates that the probes left and that are tried; more would mean that next to nothing was seen.
-constexpr std::size_t kMostTried = 16;
+constexpr std::size_t kMostTried = 48;
 
 bool good(const Verdict& v) {
   return v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted;

@@ -49,7 +49,7 @@ std::vector<std::string> fields_behind(LayerStage stage) {
     case LayerStage::grouped_gemm:
       return {"accumulator", "hmma_order", "promote_k", "scale_order"};
     case LayerStage::act_quant:
-      return {"gate_rounding", "product_rounding"};
+      return {"exp", "gate_rounding", "product_rounding"};
     case LayerStage::gemm2:
       return {"weight_place"};
     case LayerStage::combine:
@@ -131,18 +131,29 @@ FieldFinding Inquiry::finding(std::size_t number, const std::set<std::string>& v
 }
 
 void Inquiry::conclude() {
-  const ValueSets values = values_of(space_, left_);
+  // the forms of exp are sets that hold one another: more than one explains a kernel, the tightest says most
+  std::stable_sort(left_.begin(), left_.end(), [&](int a, int b) {
+    return space_.all[std::size_t(a)].exp_form < space_.all[std::size_t(b)].exp_form;
+  });
+  const auto form_of = [&](int n) { return space_.all[std::size_t(n)].exp_form; };
+  std::vector<int> tightest = left_;
+  std::erase_if(tightest, [&](int n) { return form_of(n) != form_of(left_.front()); });
+  ValueSets values = values_of(space_, tightest);
+  const ValueSets all_values = values_of(space_, left_);
+  for (std::size_t f = 0; f < CandidateSpace::kFields; ++f)
+    if (space_.fields[f] == "exp") values[f] = all_values[f];
   for (std::size_t f = 0; f < CandidateSpace::kFields; ++f) result_.fields.push_back(finding(f, values[f]));
   std::set<std::string> presets;
   for (const int n : left_) {
     Semantics s = space_.all[std::size_t(n)];
     const auto names = presets_like(space_.problem, s);
-    presets.insert(names.begin(), names.end());
+    if (form_of(n) == form_of(left_.front())) presets.insert(names.begin(), names.end());
     s.preset = names.empty() ? "inferred" : names.front();
     result_.left.push_back(std::move(s));
   }
-  std::stable_partition(result_.left.begin(), result_.left.end(),
-                        [](const Semantics& s) { return s.preset != "inferred"; });
+  const auto rank = [](const Semantics& s) { return std::pair(s.exp_form, s.preset == "inferred"); };
+  std::stable_sort(result_.left.begin(), result_.left.end(),
+                   [&](const Semantics& a, const Semantics& b) { return rank(a) < rank(b); });
   if (!result_.contradictions.empty()) return;  // a preset would have explained them
   for (const std::string_view preset : semantics_presets())
     if (presets.contains(std::string(preset))) result_.presets.emplace_back(preset);
@@ -162,6 +173,12 @@ device::Opened open_probes(device::Executor& executor, const Case& c, Case& laye
   return executor.open(layer);
 }
 
+/// What a preset's name does not say; `tightest` is the candidate with the least error.
+std::string exp_text(const Semantics& tightest) {
+  if (tightest.exp_form == ExpForm::recipe) return "";
+  return tightest.exp_form == ExpForm::fast ? ", exp within 2 + 1.173 |x| ulp" : ", exp within 2 ulp";
+}
+
 }  // namespace
 
 std::string_view name(FieldState state) {
@@ -175,7 +192,7 @@ std::string Inference::summary() const {
     const Contradiction& c = contradictions.front();
     return fmt::format("unknown: in probe {}, stage {}, {}", c.probe, c.stage, c.text);
   }
-  if (!presets.empty()) return fmt::format("{}", fmt::join(presets, " or "));
+  if (!presets.empty()) return fmt::format("{}{}", fmt::join(presets, " or "), exp_text(left.front()));
   std::vector<std::string> words;
   for (const FieldFinding& f : fields)
     if (f.state != FieldState::irrelevant)

@@ -15,7 +15,7 @@ namespace {
 /// What looking for a preset may cost, multiply-adds a preset: a wrong one shows in few rows.
 constexpr double kPresetBudget = 1e8;
 /// Candidates that an inference left and that are tried.
-constexpr std::size_t kMostTried = 16;
+constexpr std::size_t kMostTried = 48;
 
 bool gives_the_bits(const OpenTrial& t, const TensorSet& inputs, const Semantics& s, const RunPlan& plan) {
   JudgePlan how;

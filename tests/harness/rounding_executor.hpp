@@ -1,6 +1,7 @@
 // An executor for tests whose arithmetic is any function from a layer's inputs to its stage tensors, and
 // which declares nothing.
 #pragma once
+#include <algorithm>
 #include <functional>
 
 #include "device/executor.hpp"
@@ -39,6 +40,13 @@ inline LayerFunction changed(const Semantics& s, LayerStage stage, StageChange c
     }
     return out;
   };
+}
+
+/// What an inference left under the tightest form of exp: the others hold it, and with it more.
+inline std::size_t left_but_for_exp(const std::vector<Semantics>& left) {
+  return std::size_t(std::count_if(left.begin(), left.end(), [&](const Semantics& s) {
+    return s.exp_form == left.front().exp_form;
+  }));
 }
 
 /// Shows nothing but its result.
