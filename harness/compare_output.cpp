@@ -82,18 +82,25 @@ Due due_by_interval(const StagePair& pair, std::size_t at, double got) {
   return due;
 }
 
+/// Whether `bits` are of the numbers from `low` to `high`; zeros by their signs, NaN (whatever its payload)
+/// beside NaN.
+bool is_between(DType type, std::uint64_t bits, std::uint64_t low, std::uint64_t high) {
+  if (bits == low || bits == high) return true;
+  const auto number = [&](std::uint64_t b) {
+    return value_of(type, reinterpret_cast<const std::byte*>(&b), 0);  // little-endian, as x86-64 is
+  };
+  if (std::isnan(number(bits))) return std::isnan(number(low));
+  return ordered(type, bits) > ordered(type, low) && ordered(type, bits) < ordered(type, high);
+}
+
 /// A NaN's payload is nobody's promise; every other bit is.
-Due due_by_bits(const StagePair& pair, std::size_t at, std::uint64_t got_bits, double got) {
-  const double want = value_of(pair.type, pair.bits->data(), std::int64_t(at));
-  const bool same = got_bits == bits_of(pair.type, pair.bits->data(), std::int64_t(at));
-  if (!same && pair.most != nullptr) {
-    const std::int64_t i = ordered(pair.type, got_bits),
-                       last = ordered(pair.type, bits_of(pair.type, pair.most->data(), std::int64_t(at)));
-    const bool between = i > ordered(pair.type, bits_of(pair.type, pair.bits->data(), std::int64_t(at))) &&
-                         i <= last && !std::isnan(got);
-    if (between) return {want, 0, 0, true, want == 0};
-  }
-  return {want, 0, 0, same || (std::isnan(got) && std::isnan(want)), want == 0};
+Due due_by_bits(const StagePair& pair, std::size_t at, std::uint64_t got_bits) {
+  const auto i = std::int64_t(at);
+  const std::byte *first = pair.bits->data(), *last = (pair.most != nullptr ? pair.most : pair.bits)->data();
+  const double want = value_of(pair.type, first, i);
+  return {want, 0, 0,
+          is_between(pair.type, got_bits, bits_of(pair.type, first, i), bits_of(pair.type, last, i)),
+          want == 0 || value_of(pair.type, last, i) == 0};
 }
 
 struct Judge {
@@ -137,7 +144,7 @@ void Judge::element(std::size_t judged, std::int64_t column, BlockVerdict& block
   const std::size_t at = judged * std::size_t(pair.columns) + std::size_t(column);
   const std::uint64_t got_bits = bits_of(pair.type, pair.got->data(), at_got);
   const double got = value_of(pair.type, pair.got->data(), at_got);
-  const Due due = pair.to_the_bit() ? due_by_bits(pair, at, got_bits, got) : due_by_interval(pair, at, got);
+  const Due due = pair.to_the_bit() ? due_by_bits(pair, at, got_bits) : due_by_interval(pair, at, got);
   if (!due.zero_is_right) out.could_fail = true;
   if (pair.most != nullptr)
     out.open += bits_of(pair.type, pair.bits->data(), std::int64_t(at)) !=
@@ -199,12 +206,8 @@ std::string shape_error(const StagePair& pair) {
 
 bool is_between(const Tensor& got, std::int64_t i, const Tensor& least, const Tensor& most, std::int64_t at) {
   const DType type = got.dtype();
-  const std::uint64_t bits = bits_of(type, got.data(), i), low = bits_of(type, least.data(), at),
-                      high = bits_of(type, most.data(), at);
-  if (bits == low || bits == high) return true;
-  const double value = value_of(type, got.data(), i);
-  if (std::isnan(value)) return std::isnan(value_of(type, least.data(), at));
-  return ordered(type, bits) > ordered(type, low) && ordered(type, bits) < ordered(type, high);
+  return is_between(type, bits_of(type, got.data(), i), bits_of(type, least.data(), at),
+                    bits_of(type, most.data(), at));
 }
 
 double value_of(DType type, const std::byte* data, std::int64_t i) {

@@ -38,11 +38,16 @@ FloatRange quotient_range(ExpForm form, float g, Interval e) {
   float low = std::fmin(size / most, size * (1.0f / most));
   float high = std::fmax(size / least, size * (1.0f / least));
   if (form == ExpForm::fast) {
+    if (std::isinf(g) && std::isinf(least)) return kNothing;
     low = most > 0x1p126f ? 0 : float(double(size) / most * (1 - kFastDivision));
     high = float(double(size) / least * (1 + kFastDivision));
-    if (low < 0x1p-126f) low = 0;  // flushed
+    if (low < 0x1p-126f) low = 0;                         // flushed
+    if (high > 0 && high < 0x1p-126f) high += 0x1p-147f;  // ulps of a subnormal number
   }
-  return std::signbit(g) ? FloatRange{-high, -low} : FloatRange{low, high};
+  if (!std::signbit(g)) return {low, high};
+  // the zero that __fdividef gives for a large divisor has no documented sign
+  const bool any_zero = form == ExpForm::fast && most > 0x1p126f;
+  return {-high, any_zero ? 0.0f : -low};
 }
 
 float to_bf16(float x) { return decode_bf16(encode_bf16(x)); }
@@ -144,7 +149,7 @@ bool leaves_exp_open(const MoeShape& shape, const Semantics& s) {
 }
 
 FloatRange activation_range(const MoeShape& shape, const Semantics& s, float g, float u) {
-  if (!std::isfinite(g) || !std::isfinite(u)) return kNothing;
+  if (std::isnan(g) || std::isnan(u)) return kNothing;
   if (shape.activation == Activation::gelu_tanh_mul) {
     const Interval x = activate(shape, &s, Interval{g, g}, Interval{u, u});
     return {float(x.low), float(x.high)};
@@ -159,6 +164,7 @@ FloatRange activation_range(const MoeShape& shape, const Semantics& s, float g, 
   FloatRange gate = quotient_range(s.exp_form, g, exp_interval(s.exp_form, x));
   if (s.gate_rounding == GateRounding::bf16) gate = {to_bf16(gate.low), to_bf16(gate.high)};
   FloatRange product = ordered(gate.low * up, gate.high * up);
+  if (std::isnan(product.low) || std::isnan(product.high)) return kNothing;
   if (s.product_rounding == ProductRounding::bf16) product = {to_bf16(product.low), to_bf16(product.high)};
   return product;
 }

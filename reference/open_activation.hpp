@@ -17,7 +17,7 @@
 
 namespace moe::reference {
 
-/// fp32 numbers; both NaN where the activation must be or where nothing finite goes in.
+/// fp32 numbers; both NaN where the activation is.
 struct FloatRange {
   float low = 0, high = 0;
 };

@@ -14,7 +14,8 @@ namespace moe::reference {
 namespace {
 
 TensorTruth sized(std::string tensor, std::int64_t columns, std::vector<std::int64_t> rows, bool bounds) {
-  TensorTruth truth{std::move(tensor), DType::bf16, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}, {}, {}};
+  TensorTruth truth{
+      std::move(tensor), DType::bf16, columns, std::move(rows), {}, {}, {}, {}, {}, {}, {}, {}, {}};
   if (bounds)
     for (auto* v : {&truth.want, &truth.low, &truth.high})
       v->resize(truth.rows.size() * std::size_t(columns));

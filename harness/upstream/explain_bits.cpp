@@ -58,6 +58,13 @@ std::pair<const Semantics*, const Semantics*> nearest(const KnownRoundings& befo
   return best;
 }
 
+/// Roundings that leave exp open let two right kernels differ, first in what they quantise behind it.
+bool differs_by_exp(const std::vector<StageDifference>& stages, const Semantics& both) {
+  const auto first =
+      std::find_if(stages.begin(), stages.end(), [](const StageDifference& d) { return d.different > 0; });
+  return both.exp_form != ExpForm::recipe && first != stages.end() && first->stage.starts_with("act_");
+}
+
 std::string side_text(const char* side, const Semantics* semantics, const std::string& origin) {
   return semantics != nullptr ? fmt::format("{} rounds as {} ({})", side, semantics->preset, origin)
                               : fmt::format("the bits of {} are those of no known Semantics", side);
@@ -108,6 +115,8 @@ BitsVerdict explain_bits(const std::vector<StageDifference>& stages, const Known
       side_text("before", from, before.origin) + ", " + side_text("after", to, after.origin);
   if (from == nullptr || to == nullptr) return {Bits::unexplained, both};
   const std::string changes = rounding_changes(*from, *to);
+  if (changes.empty() && differs_by_exp(stages, *from))
+    return {Bits::explained, both + ": exp is known up to an error"};
   if (changes.empty()) return {Bits::unexplained, both + ": the same roundings, and yet other bits"};
   return {Bits::explained, both + ": " + changes};
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/number_formats.hpp"
@@ -105,6 +106,30 @@ TEST(ExpForm, EverySiluStaysInItsRange) {
             << range.high;
       }
     }
+}
+
+// Would catch a right kernel that fails where a clamp or an infinite gate leaves no doubt, and where
+// __fdividef gives a zero whose sign nobody documents.
+TEST(ExpForm, ClampedInfiniteAndFarGatesHaveTheirValue) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  MoeShape shape = case_of().problem.shape;
+  Semantics s;
+  s.exp_form = ExpForm::fast;
+  EXPECT_EQ(reference::activation_range(shape, s, kInfinity, -2).low, -kInfinity);
+  EXPECT_EQ(reference::activation_range(shape, s, kInfinity, -2).high, -kInfinity);
+  EXPECT_TRUE(std::isnan(reference::activation_range(shape, s, -kInfinity, 2).low));
+  EXPECT_TRUE(std::isnan(reference::activation_range(shape, s, 1, NAN).high));
+  const reference::FloatRange far = reference::activation_range(shape, s, -100, 2);
+  EXPECT_LT(far.low, 0);
+  EXPECT_GT(far.low, -1e-30f);
+  EXPECT_EQ(float_bits(far.high), 0u);
+  shape.activation = Activation::silu_mul_clamped;
+  shape.limit = 7, shape.alpha = 1.5, shape.beta = 1;
+  const reference::FloatRange clamped = reference::activation_range(shape, s, kInfinity, -kInfinity),
+                              finite = reference::activation_range(shape, s, 9, -9);
+  EXPECT_EQ(clamped.low, finite.low);
+  EXPECT_EQ(clamped.high, finite.high);
+  EXPECT_NEAR(clamped.low, -6 * 7 / (1 + std::exp(-10.5)), 1e-4);
 }
 
 // And the range is narrow: with bf16 roundings nearly every element has one value. Would catch a bound that

@@ -283,6 +283,12 @@ TEST(ExplainBits, SaysWhatRoundsOtherwise) {
   const BitsVerdict nearest = explain_bits({d}, {{a}, "inferred"}, {{b, near}, "inferred"});
   EXPECT_NE(nearest.reason.find(": combine_order fma -> mul_add"), std::string::npos)
       << "of what may be, the least: " << nearest.reason;
+  Semantics open = a;
+  open.exp_form = ExpForm::within_2_ulp;
+  const StageDifference codes{"act_codes", 100, 1, Place{}}, before{"gemm1", 100, 1, Place{}};
+  EXPECT_EQ(explain_bits({codes, d}, {{open}, "inferred"}, {{open}, "inferred"}).word, Bits::explained);
+  EXPECT_EQ(explain_bits({before, codes}, {{open}, "inferred"}, {{open}, "inferred"}).word, Bits::unexplained)
+      << "an exp explains nothing in front of it";
   d.different = 0;
   EXPECT_EQ(explain_bits({d}, {}, {}).word, Bits::same);
   EXPECT_EQ(explain_bits({}, {{a}, ""}, {{b}, ""}).word, Bits::not_compared);
