@@ -20,7 +20,9 @@ void canonical_quantiser(const Problem& p, Semantics& s) {
     s.scale_formula = ScaleFormula::divide;
     if (s.quant_formula == QuantFormula::multiply_ratio) s.quant_formula = QuantFormula::multiply_inverse;
   }
-  if (exact_scales(p)) s.quant_formula = QuantFormula::multiply_inverse;  // x / 2^e = x * 2^-e
+  if (!exact_scales(p)) return;
+  s.quant_formula = QuantFormula::multiply_inverse;  // x / 2^e = x * 2^-e
+  s.scale_formula = ScaleFormula::divide;  // amax / 448 passes a power of two where amax * fl(1 / 448) does
 }
 
 ScaleOrder canonical_order(const Problem& p, ScaleOrder order) {

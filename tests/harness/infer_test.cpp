@@ -94,7 +94,7 @@ TEST(Infer, PowerOfTwoScalesLeaveOrdersIrrelevant) {
   EXPECT_TRUE(i.known()) << fields_text(i);
   EXPECT_TRUE(names(i, "deepgemm"));
   for (const FieldFinding& f : i.fields) {
-    if (f.field == "scale_order" || f.field == "quant_formula") {
+    if (f.field == "scale_order" || f.field == "quant_formula" || f.field == "scale_formula") {
       EXPECT_EQ(f.state, FieldState::irrelevant);
     }
     if (f.field == "amax_floor") {

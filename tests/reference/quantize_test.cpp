@@ -31,6 +31,31 @@ QuantRule rule_of(ScaleFormula scale, QuantFormula quant, float floor = 1e-10f,
   return {floor, scale, quant, format};
 }
 
+/// The bits of the least positive amax whose scale is above `scale`: scales ascend with amax.
+std::uint32_t first_above(const QuantRule& rule, float scale) {
+  std::uint32_t low = 0, high = float_bits(std::numeric_limits<float>::infinity());
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (scale_of_amax(rule, bits_float(middle)) > scale)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+// No amax tells the two scale formulas apart once the scale is a power of two: every step of both stands at
+// the same amax. Inference rests on it (a field that no input shows is irrelevant, not undetermined).
+TEST(Quantize, ScaleFormulasAreOneUnderPowersOfTwo) {
+  const auto rule = [](ScaleFormula f) {
+    return rule_of(f, QuantFormula::multiply_inverse, 0, ScaleFormat::ue8m0);
+  };
+  for (int e = 1; e < 254; ++e)
+    EXPECT_EQ(first_above(rule(ScaleFormula::divide), decode_ue8m0(std::uint8_t(e))),
+              first_above(rule(ScaleFormula::reciprocal), decode_ue8m0(std::uint8_t(e))))
+        << e;
+}
+
 // Catches: a formula taken for another one. The groups are found by search, so each pair of formulas differs
 // somewhere.
 TEST(Quantize, FormulasDifferWhereTheyShould) {
