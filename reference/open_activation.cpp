@@ -23,10 +23,10 @@ constexpr FloatRange kNothing{std::numeric_limits<float>::quiet_NaN(),
 Interval exp_interval(ExpForm form, double x) {
   const double e = std::exp(-x);
   if (std::isinf(e)) return {e, e};
+  if (e < 0x1p-126) return {0, 0x1p-126};  // subnormal results may be flushed
   const double ulps = 2.5 + (form == ExpForm::fast ? std::floor(1.173 * std::fabs(x)) : 0);
   Interval range = widen({e, e}, ulps * kUlp, 0);
-  if (range.low < 0x1p-126) range.low = 0;  // subnormal results may be flushed
-  if (range.high < 0x1p-126) range.high = 0x1p-126;
+  if (range.low < 0x1p-126) range.low = 0;
   return range;
 }
 

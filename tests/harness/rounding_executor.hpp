@@ -44,9 +44,8 @@ inline LayerFunction changed(const Semantics& s, LayerStage stage, StageChange c
 
 /// What an inference left under the tightest form of exp: the others hold it, and with it more.
 inline std::size_t left_but_for_exp(const std::vector<Semantics>& left) {
-  return std::size_t(std::count_if(left.begin(), left.end(), [&](const Semantics& s) {
-    return s.exp_form == left.front().exp_form;
-  }));
+  return std::size_t(std::count_if(left.begin(), left.end(),
+                                   [&](const Semantics& s) { return s.exp_form == left.front().exp_form; }));
 }
 
 /// Shows nothing but its result.
