@@ -153,6 +153,7 @@ struct Warpgroup {
 struct WgmmaSlabs {  // operands of one instruction: too large for a fiber's stack
   alignas(64) std::uint8_t a[64 * 32], b[256 * 32];
   alignas(64) float d[64 * 256];
+  float discarded[128];  // accumulators whose thread has touched them or left
 };
 struct NamedBarrier {
   int arrived = 0, count = 0;

@@ -101,6 +101,9 @@ void complete_phase_if_due(Cta& c, int bar);
 void copy_step(Cta& c, std::size_t i);       // one piece of copy i lands
 void bulk_step(Cta& c, std::size_t queued);  // one bulk store is done
 void run_wgmmas(Cta& c, int group, std::uint32_t upto);
+/// What the thread's wgmmas in flight give is thrown away: it has broken the rule, and its frame may hold other
+/// things by the time they run.
+void discard_accumulators(Cta& c, const Thread& t);
 /// Lets warps whose wgmma wait is satisfied go on.
 void release_wgmma_waits(Cta& c, int group);
 

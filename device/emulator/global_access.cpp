@@ -44,10 +44,12 @@ void stack_access(Cta& c, Thread& t, std::uintptr_t a, std::uint32_t bytes, bool
   for (int i = 0; i < t.accumulator_count; ++i) {
     Accumulators& r = t.accumulators[std::size_t(i)];
     if (a >= r.hi || a + bytes <= r.lo) continue;
-    if (r.last_issue > t.waited)
+    if (r.last_issue > t.waited) {
       report(c, "accumulator-in-flight", pc, Who{t.id}, write ? " writes" : " reads",
              " accumulator register ", std::int64_t(a - r.lo) / 4,
              " while a wgmma on it is in flight (no wgmma.wait_group covers it)");
+      discard_accumulators(c, t);
+    }
     r.touched = pc;
   }
 }

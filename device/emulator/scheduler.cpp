@@ -217,9 +217,11 @@ void thread_main(boost::context::detail::transfer_t transfer) {
   arrived(transfer, t.fiber);
   c.launch->run(c.launch->params);
   wait_for_mma(c, t, t.pc);  // lanes that never come make a deadlock, not a silence
-  if (t.issued != t.waited)
+  if (t.issued != t.waited) {
     report(c, "wgmma-unfinished", t.pc, Who{t.id},
            " exits with a wgmma in flight (no wgmma.wait_group covers it)");
+    discard_accumulators(c, t);
+  }
   for (std::uint32_t number : t.bulk_stores)
     if (!c.bulk_stores[number].waited) {
       report(c, "bulk-store-unfinished", c.bulk_stores[number].pc, Who{t.id},

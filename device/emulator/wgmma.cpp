@@ -44,7 +44,7 @@ void for_each_pair(const WgmmaOp& op, float* slab, Move move) {
 
 /// Runs ops first..last, which share their accumulators: these are gathered and scattered once.
 void run_chain(Cta& c, Warpgroup& g, std::uint32_t first, std::uint32_t last) {
-  auto& [a, b, d] = c.slabs;
+  auto& [a, b, d, discarded] = c.slabs;
   const WgmmaOp& head = g.op(first);
   if (head.scale_d)
     for_each_pair(head, d, [](float* slab, const float* regs) { std::memcpy(slab, regs, 8); });
@@ -152,6 +152,12 @@ void run_wgmmas(Cta& c, int group, std::uint32_t upto) {
     g.ops.clear();
   }
   release_wgmma_waits(c, group);
+}
+
+void discard_accumulators(Cta& c, const Thread& t) {
+  Warpgroup& g = c.groups[std::size_t(t.group)];
+  for (std::uint32_t number = std::max(g.done, t.waited) + 1; number <= t.issued; ++number)
+    g.op(number).d[std::size_t(t.id % kThreads)] = c.slabs.discarded;
 }
 
 void release_wgmma_waits(Cta& c, int group) {

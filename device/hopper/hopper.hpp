@@ -23,7 +23,11 @@
 #  include "device/hopper/ptx_sync.cuh"
 #  include "device/hopper/ptx_wgmma.cuh"
 #else
-#  define MOE_KERNEL_NAMESPACE inline namespace emulated
+#  if defined(MOE_PLANTED)  // never merged with the copies of a release build by the linker
+#    define MOE_KERNEL_NAMESPACE inline namespace emulated_planted
+#  else
+#    define MOE_KERNEL_NAMESPACE inline namespace emulated
+#  endif
 #  include "device/hopper/emulated.hpp"
 #  include "device/hopper/emulated_math.hpp"
 #endif

@@ -9,6 +9,7 @@
 #include "device/kernels/act_quant_params.hpp"
 #include "device/kernels/exact_math.hpp"
 #include "device/kernels/quantize_row.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -21,7 +22,7 @@ MOE_KERNEL_NAMESPACE {
       case ActivationKind::silu_mul:
         return exact::silu(gate) * up;
       case ActivationKind::silu_mul_clamped: {
-        const float g = gate > rule.limit ? rule.limit : gate;
+        const float g = gate > rule.limit && !planted(Fault::activation_limit_ignored) ? rule.limit : gate;
         const float u = clamped(up, -rule.limit, rule.limit);
         return g / (1.0f + exact::exp(-(rule.alpha * g))) * (u + rule.beta);
       }
@@ -45,6 +46,10 @@ MOE_KERNEL_NAMESPACE {
     float up[kVector];
     widen_bf16x8(raw, v);
     widen_bf16x8(raw_up, up);
+    if (planted(Fault::gate_and_up_exchanged)) {
+      widen_bf16x8(raw_up, v);
+      widen_bf16x8(raw, up);
+    }
     if (gemm1.activation.kind == ActivationKind::silu_mul) {
       // exact::silu in two passes: a division branches, and the exponentials shall overlap
       float divisor[kVector];
@@ -52,6 +57,9 @@ MOE_KERNEL_NAMESPACE {
       for (int i = 0; i < kVector; ++i) divisor[i] = 1.0f + exact::exp(-v[i]);
 #pragma unroll
       for (int i = 0; i < kVector; ++i) v[i] = v[i] / divisor[i] * up[i];
+      if (planted(Fault::activation_rounded_to_bf16)) {
+        for (float& x : v) x = hopper::as_float(hopper::pack_bf16(0.0f, x) & 0xFFFF0000u);
+      }
       return;
     }
 #pragma unroll
@@ -92,14 +100,14 @@ MOE_KERNEL_NAMESPACE {
       const std::int64_t last = first + p.chunk < p.gemm1.columns ? first + p.chunk : p.gemm1.columns;
       const std::int64_t row = row_of(p.gemm1, pair);  // older than the kernel in front
       const bool per_row = p.rule.granule != ScaleGranule::tensor;
-      hopper::grid_wait();
+      if (!planted(Fault::grid_not_awaited)) hopper::grid_wait();
       hopper::grid_launch_dependents();
 
       if (!per_row && blockIdx.x == 0) {  // one scale for all, even when the first pair is another rank's
         const float scale = tensor_scale(p.rule, scratch);
         if (threadIdx.x == 0) write_scale(p.out, 0, 0, scale);
       }
-      if (row < 0) return;
+      if (row < 0 && !planted(Fault::foreign_row_activated)) return;
       const auto load = [&](std::int64_t column, std::int64_t count, float(&v)[kVector]) {
         load_activated(p.gemm1, row, column, count, v);
       };

@@ -6,13 +6,22 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/combine_params.hpp"
 #include "device/kernels/row_access.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ std::int64_t row_to_add(const CombineParams& p, std::int64_t pair) {
+    if (planted(Fault::foreign_expert_adds_a_row) && p.row_of_pair != nullptr && p.row_of_pair[pair] < 0)
+      return 0;
     if (p.row_of_pair != nullptr) return p.row_of_pair[pair];
     const std::uint32_t local = std::uint32_t(p.ids[pair]) - std::uint32_t(p.first_expert);
+    if (planted(Fault::foreign_id_taken_for_local) && std::int32_t(local) >= 0) return pair;
     return local < std::uint32_t(p.local_experts) ? pair : -1;
+  }
+
+  /// For a planted fault alone.
+  __device__ __forceinline__ std::int64_t offset_in_32_bits(const CombineParams& p, std::int64_t row) {
+    return std::int32_t(std::uint32_t(row) * std::uint32_t(p.gemm2_stride));
   }
 
   struct Combine {
@@ -25,13 +34,17 @@ MOE_KERNEL_NAMESPACE {
       if (column >= p.columns) return;
       const std::int64_t count = p.columns - column;
       float sum[kVector] = {};
+      if (planted(Fault::combine_adds_to_old_output))
+        load_bf16x8(sum, p.out + token * p.out_stride + column, count);
       for (int first = 0; first < p.top_k; first += kInFlight) {
         uint4 raw[kInFlight];
         float weight[kInFlight];
         std::int64_t row[kInFlight];
 #pragma unroll
         for (int j = 0; j < kInFlight; ++j) {
-          const std::int64_t pair = token * p.top_k + first + j;
+          const std::int64_t pair =
+              planted(Fault::slots_added_backwards, (token + 1) * p.top_k - 1 - first - j,
+                      token * p.top_k + first + j);
           const bool there = first + j < p.top_k;
           row[j] = there ? row_to_add(p, pair) : -1;
           weight[j] = there && p.weights != nullptr ? p.weights[pair] : 1.0f;
@@ -42,15 +55,23 @@ MOE_KERNEL_NAMESPACE {
         }
 #pragma unroll
         for (int j = 0; j < kInFlight; ++j) {
-          if (row[j] >= 0) raw[j] = load_raw_bf16x8(p.gemm2 + row[j] * p.gemm2_stride + column, count);
+          if (row[j] >= 0)
+            raw[j] = load_raw_bf16x8(p.gemm2 +
+                                         planted(Fault::row_offset_in_32_bits, offset_in_32_bits(p, row[j]),
+                                                 row[j] * p.gemm2_stride) +
+                                         column,
+                                     count);
         }
 #pragma unroll
         for (int j = 0; j < kInFlight; ++j) {
           if (row[j] < 0) continue;
           float y[kVector];
           widen_bf16x8(raw[j], y);
+          if (planted(Fault::weight_applied_twice)) weight[j] = hopper::mul_rn(weight[j], weight[j]);
 #pragma unroll
-          for (int i = 0; i < kVector; ++i) sum[i] = hopper::fma_rn(weight[j], y[i], sum[i]);
+          for (int i = 0; i < kVector; ++i)
+            sum[i] = planted(Fault::sum_not_fused, hopper::add_rn(sum[i], hopper::mul_rn(weight[j], y[i])),
+                             hopper::fma_rn(weight[j], y[i], sum[i]));
         }
       }
       store_bf16x8(p.out + token * p.out_stride + column, sum, count);

@@ -5,6 +5,7 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/gather_rows_params.hpp"
 #include "device/kernels/row_access.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -33,6 +34,7 @@ MOE_KERNEL_NAMESPACE {
               p.scales[b * p.block_stride + from * p.row_stride];
         }
       } else if (p.expert_of_row != nullptr && p.expert_of_row[source] == kZeroedRow) {
+        if (planted(Fault::zeroed_rows_not_zeroed)) return;
         std::uint16_t* out = p.out + source * p.out_columns;
         for (std::int64_t c = threadIdx.x; c < p.out_columns; c += blockDim.x) out[c] = 0;
       }

@@ -37,17 +37,21 @@ MOE_KERNEL_NAMESPACE {
     }
   };
 
-  /// The four wgmma of one k-block, from zero, as one committed group.
+  /// The four wgmma of one k-block, from zero, as one committed group. `carry` is for a planted fault alone.
   template <GemmConfig C>
   __device__ __forceinline__ void issue_k_block(float(&part)[C.wgmma_n() / 2], const GemmShared<C>& shared,
-                                                WarpgroupShare<C> share, int slot) {
+                                                WarpgroupShare<C> share, int slot, bool carry) {
     const std::uint64_t tokens = hopper::desc_sw128(share.tokens(shared, slot));
     const std::uint64_t weights = hopper::desc_sw128(share.weights(shared, slot));
     const std::uint64_t m = C.swap_ab() ? weights : tokens, n = C.swap_ab() ? tokens : weights;
-    hopper::wgmma_fence(part);
+    if constexpr (!planted(C.fault, Fault::wgmma_not_fenced)) hopper::wgmma_fence(part);
+    if (!planted(C.fault, Fault::wgmma_skipped_by_a_warp) || threadIdx.x / 32 % 4 != 2)
 #pragma unroll
-    for (int j = 0; j < 4; ++j) hopper::wgmma_e4m3<C.wgmma_n()>(part, m + 2 * j, n + 2 * j, j != 0);
-    hopper::wgmma_commit();
+      for (int j = 0; j < 4; ++j)
+        hopper::wgmma_e4m3<C.wgmma_n()>(
+            part, m + 2 * j + planted(C.fault, Fault::descriptor_a_row_off, 8, 0), n + 2 * j,
+            planted(C.fault, Fault::partial_sums_not_promoted, j != 0 || carry, j != 0));
+    if constexpr (!planted(C.fault, Fault::wgmma_not_committed)) hopper::wgmma_commit();
   }
 
   /// a_scale * w_scale of a thread's accumulators in one k-block, read from the stage before it is given
@@ -62,7 +66,10 @@ MOE_KERNEL_NAMESPACE {
       for (int i = 0; i < kCount; ++i) {
         const int token = C.swap_ab() ? 8 * (i / 2) + 2 * (lane_id() % 4) + i % 2
                                       : int(threadIdx.x) / 32 % 4 * 16 + lane_id() / 4 + 8 * i;
-        product[i] = hopper::mul_rn(a_scale[token], w_scale);
+        const float scale =
+            planted(Fault::token_scale_truncated,
+                    hopper::as_float(hopper::as_bits(a_scale[token]) & 0xFF800000u), a_scale[token]);
+        product[i] = hopper::mul_rn(scale, w_scale);
       }
     }
     __device__ __forceinline__ float at(int i) const {  // of accumulator i
@@ -77,23 +84,50 @@ MOE_KERNEL_NAMESPACE {
     float part[R];
     StageScales<C> scales;
     int slot;
+    bool carry = false;  // for planted faults alone, as the next two
+    float late_w_scale;
+    const float* late_scales;
 
     __device__ __forceinline__ void start(const GemmShared<C>& shared, WarpgroupShare<C> share,
                                           RingPlace<C.stages>& ring, float w_scale) {
       slot = ring.slot;
-      hopper::mbar_wait(shared.full(slot), ring.phase);
-      issue_k_block<C>(part, shared, share, slot);
+      if (!planted(Fault::full_not_awaited))
+        hopper::mbar_wait(shared.full(planted(Fault::next_stage_awaited, (slot + 1) % C.stages, slot)),
+                          ring.phase);
+      if constexpr (planted(C.fault, Fault::stage_rewritten_without_proxy_fence))
+        rewrite_stage(share.weights(shared, slot), share.group);
+      issue_k_block<C>(part, shared, share, slot, carry);
+      if constexpr (planted(C.fault, Fault::stage_given_back_in_flight)) {
+        if (lane_id() == 0) hopper::mbar_arrive(shared.empty(slot));
+      }
+      if constexpr (planted(C.fault, Fault::accumulator_touched_in_flight))
+        part[0] = hopper::mul_rn(part[0], 1.0f);
+      if (planted(Fault::scales_read_after_release)) {
+        late_w_scale = w_scale;
+        late_scales = shared.token_scales(slot) + share.first_token();
+      }
       if constexpr (C.block_scales()) scales.load(shared.token_scales(slot) + share.first_token(), w_scale);
       ring.advance();
     }
     /// Waits until all but the `Left` last k-blocks are multiplied, gives the stage back, promotes.
     template <int Left>
     __device__ __forceinline__ void finish(float (&acc)[R], const GemmShared<C>& shared) {
-      hopper::wgmma_wait<Left>(part);
+      if constexpr (!planted(C.fault, Fault::wgmma_not_awaited))
+        hopper::wgmma_wait<planted(C.fault, Fault::wgmma_left_in_flight, Left + 1, Left)>(part);
       hopper::warp_sync();  // all lanes have read their scales
-      if (lane_id() == 0) hopper::mbar_arrive(shared.empty(slot));
+      if (lane_id() == 0 && !planted(C.fault, Fault::stage_given_back_in_flight) &&
+          !planted(Fault::stage_not_given_back) && !planted(Fault::one_warp_gives_back_for_all))
+        hopper::mbar_arrive(shared.empty(slot));
+      if (planted(Fault::stage_given_back_twice) && lane_id() == 0) hopper::mbar_arrive(shared.empty(slot));
+      if (planted(Fault::one_warp_gives_back_for_all)) give_back_for_all(shared.empty(slot));
+      if (planted(Fault::scales_read_after_release)) scales.load(late_scales, late_w_scale);
+      if constexpr (planted(C.fault, Fault::partial_sums_not_promoted)) carry = true;
 #pragma unroll
       for (int i = 0; i < R; ++i) {
+        if constexpr (planted(C.fault, Fault::partial_sums_not_promoted)) {
+          acc[i] = part[i];
+          continue;
+        }
         if constexpr (C.block_scales())
           acc[i] = hopper::fma_rn(scales.at(i), part[i], acc[i]);
         else
@@ -115,11 +149,13 @@ MOE_KERNEL_NAMESPACE {
     /// Before the first tile.
     __device__ __forceinline__ void prefetch(const Tile& tile) {
       if constexpr (C.block_scales()) w_scales_.prefetch(tile, 0);
+      if (planted(Fault::accumulator_kept_from_tile_before)) keep({});
     }
     /// acc = the tile's sums; `following` is the tile after it, `more` whether there is one.
     __device__ __forceinline__ void run(float (&acc)[R], const Tile& tile, const Tile& following, bool more) {
 #pragma unroll
-      for (int i = 0; i < R; ++i) acc[i] = 0.0f;
+      for (int i = 0; i < R; ++i) acc[i] = planted(Fault::accumulator_kept_from_tile_before, kept_[i], 0.0f);
+      if (planted(Fault::ring_restarts_with_tile)) ring_ = {};
       const auto start = [&](KBlock<C>& block, int k) {
         float w_scale = 1.0f;
         if constexpr (C.block_scales()) w_scale = w_scales_.at(k, tile, following, more);
@@ -153,6 +189,11 @@ MOE_KERNEL_NAMESPACE {
       }
     }
 
+    /// For a planted fault alone: what the next tile begins with.
+    __device__ __forceinline__ void keep(const float (&acc)[R]) {
+      for (int i = 0; i < R; ++i) kept_[i] = acc[i];
+    }
+
    private:
     /// A second k-block in flight hides the promotion. Measured on an H200: up to 20 % less time at K = 7168
     /// and few tokens where a thread has few scales; more time at K = 256 and where it has many.
@@ -164,6 +205,7 @@ MOE_KERNEL_NAMESPACE {
     WeightScales<C.block_n> w_scales_;
     RingPlace<C.stages> ring_;
     int k_blocks_;
+    float kept_[R];
   };
 
   /// Step 4, 64 values along N at a time, so that a patch is never larger than 64 x 64.
@@ -189,19 +231,26 @@ MOE_KERNEL_NAMESPACE {
       finish_.apply(acc, p.bias != nullptr);
       const int column = tile.panel * C.block_n + share.first_column();
       put<0>(acc, patch);
-      hopper::named_barrier(1 + share.group, 128);
+      if (planted(Fault::bulk_store_not_awaited) || planted(Fault::bulk_store_not_committed))
+        hopper::fence_proxy_async();
+      if (!planted(Fault::patch_not_awaited)) meet(share);
       store_patch<C.patch_rows(), 64>(p, patch, C.patch_pitch(), destination_[0], column, wide);
-      hopper::named_barrier(1 + share.group, 128);  // the patch is free again
+      if (!planted(Fault::patch_reused_without_barrier)) meet(share);  // the patch is free again
       if constexpr (kRounds == 2) {
         put<kCount>(acc, patch);
-        hopper::named_barrier(1 + share.group, 128);
+        if (!planted(Fault::patch_not_awaited)) meet(share);
         store_patch<C.patch_rows(), 64>(p, patch, C.patch_pitch(), destination_[C.swap_ab() ? 1 : 0],
                                         column + (C.swap_ab() ? 0 : 64), wide);
-        hopper::named_barrier(1 + share.group, 128);
+        if (!planted(Fault::patch_reused_without_barrier)) meet(share);
       }
     }
 
    private:
+    /// The four warps that share a patch.
+    __device__ __forceinline__ void meet(WarpgroupShare<C> share) const {
+      hopper::named_barrier(planted(Fault::barrier_shared_by_groups, 1, 1 + share.group),
+                            planted(Fault::barrier_counts_a_warp_more, 160, 128));
+    }
     template <int First>
     __device__ __forceinline__ void put(const float (&acc)[R], std::uint8_t* patch) const {
       const int warp_m = int(threadIdx.x) / 32 % 4 * 16;
@@ -218,7 +267,7 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void multiply_tiles(const GroupedGemmParams& p, const GemmShared<C>& shared,
                                                  TileWalk<C.block_m> walk) {
     const WarpgroupShare<C> share{int(threadIdx.x) / 128};
-    const int k_blocks = ceil_div(p.k, C.block_k);
+    const int k_blocks = k_blocks_of<C>(p);
     const bool wide = wide_rows(p);
     Accumulator<C> accumulator(shared, share, WeightScales<C.block_n>(p, k_blocks), k_blocks);
     Tile tile, following;
@@ -232,6 +281,7 @@ MOE_KERNEL_NAMESPACE {
       epilogue.load(p, tile, share);
       float acc[C.wgmma_n() / 2];
       accumulator.run(acc, tile, following, more);
+      if (planted(Fault::accumulator_kept_from_tile_before)) accumulator.keep(acc);
       epilogue.store(acc, p, tile, share, shared.patch(share.group), wide);
       tile = following;
       have = more;

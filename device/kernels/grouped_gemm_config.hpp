@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "device/kernels/grouped_gemm_params.hpp"
+#include "device/planted/faults.hpp"
 #include "fixtures/problem/host_device.hpp"
 
 namespace moe::device {
@@ -21,6 +22,7 @@ struct GemmConfig {
   int stages;   // k-blocks in flight
   ScaleKind scales;
   int block_n = 128;  // weight rows of a tile; 64 (at the layout's smallest block_m) where 128 leave SMs idle
+  Fault fault = Fault::none;  // planted between a wgmma's fence and its wait; none in a release build
 
   static constexpr int block_k = 128;  // bytes = codes of a k-block
 
@@ -60,5 +62,10 @@ struct GemmConfig {
   MOE_HD constexpr int block_start_offset() const { return barrier_offset() + 2 * stages * 8; }
   MOE_HD constexpr int shared_bytes() const { return block_start_offset() + (kMaxGemmExperts + 1) * 4; }
 };
+
+constexpr GemmConfig with_fault(GemmConfig c, Fault fault) {
+  c.fault = fault;
+  return c;
+}
 
 }  // namespace moe::device

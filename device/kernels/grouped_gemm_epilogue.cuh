@@ -6,6 +6,7 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/grouped_gemm_config.hpp"
 #include "device/kernels/grouped_gemm_params.hpp"
+#include "device/planted/gemm_faults.cuh"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -18,7 +19,8 @@ MOE_KERNEL_NAMESPACE {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int r = lane_id() / 4 + 8 * half;
-        value[half] = r < count ? p[std::int64_t(r) * stride] : 0.0f;
+        value[half] =
+            r < count || planted(Fault::column_scales_read_past_end) ? p[std::int64_t(r) * stride] : 0.0f;
       }
     }
   };
@@ -31,7 +33,8 @@ MOE_KERNEL_NAMESPACE {
 #pragma unroll
       for (int v = 0; v < (N + 31) / 32; ++v) {
         const int n = lane_id() + 32 * v;
-        value[v] = n < count ? p[std::int64_t(n) * stride] : 0.0f;
+        value[v] =
+            n < count || planted(Fault::column_scales_read_past_end) ? p[std::int64_t(n) * stride] : 0.0f;
       }
     }
     /// The element of accumulators 4*q + j and 4*q + 2 + j. All lanes call it together.
@@ -76,8 +79,9 @@ MOE_KERNEL_NAMESPACE {
     /// flat: y = (acc * a_scale) * w_scale; then y + bias. Each operation rounds to fp32.
     template <int R>
     __device__ __forceinline__ void apply(float (&acc)[R], bool biased) const {
+      if (planted(Fault::bias_before_scales) && biased) add_bias(acc);
       if constexpr (!C.block_scales()) scale(acc);
-      if (biased) add_bias(acc);
+      if (biased && !planted(Fault::bias_before_scales)) add_bias(acc);
     }
 
    private:
@@ -118,7 +122,10 @@ MOE_KERNEL_NAMESPACE {
     const int m = lane_id() / 4, n = 2 * (lane_id() % 4);
 #pragma unroll
     for (int i = 0; i < Count; i += 2) {
-      const std::uint32_t pair = hopper::pack_bf16(acc[First + i], acc[First + i + 1]);
+      const std::uint32_t pair =
+          planted(Fault::bf16_truncated,
+                  hopper::as_bits(acc[First + i]) >> 16 | (hopper::as_bits(acc[First + i + 1]) & 0xFFFF0000u),
+                  hopper::pack_bf16(acc[First + i], acc[First + i + 1]));
       const int row = m + 8 * (i / 2 % 2), column = n + 8 * (i / 4);
       if constexpr (Transposed) {
         auto* to = reinterpret_cast<std::uint16_t*>(at + column * pitch) + row;
@@ -135,13 +142,20 @@ MOE_KERNEL_NAMESPACE {
   template <int Rows>
   __device__ __forceinline__ int patch_destination(const GroupedGemmParams& p, int row, int rows) {
     const int i = int(threadIdx.x) / 32 % 4 * (Rows / 4) + lane_id() % (Rows / 4);
-    if (i >= rows) return -1;
+    if (i >= rows + planted(Fault::row_tail_stored, 8, 0)) return -1;
     return p.out_row != nullptr ? p.out_row[row + i] : row + i;
   }
 
   /// Are all rows of the output made of whole, aligned 16-byte pieces?
   __device__ __forceinline__ bool wide_rows(const GroupedGemmParams& p) {
+    if (planted(Fault::rows_and_columns_exchanged)) return false;
     return (reinterpret_cast<std::uint64_t>(p.out) % 16 | std::uint64_t((p.n | p.ld_out) % 8)) == 0;
+  }
+
+  /// First element of a row of `out`.
+  __device__ __forceinline__ std::uint16_t* out_row(const GroupedGemmParams& p, int row) {
+    if (planted(Fault::output_stride_ignored)) return p.out + std::int64_t(row) * p.n;
+    return p.out + std::int64_t(row) * p.ld_out;
   }
 
   /// Copies a patch to output columns column .. column + Columns - 1; `destination` is
@@ -154,13 +168,16 @@ MOE_KERNEL_NAMESPACE {
                   kPass = 32 / kLanes;  // rows a warp; lanes and rows a pass
     const int first = int(threadIdx.x) / 32 % 4 * kShare;
     if (wide) {
+      if (planted(Fault::bulk_store_without_proxy_fence) || planted(Fault::bulk_store_not_awaited) ||
+          planted(Fault::bulk_store_not_committed))
+        return store_patch_by_bulk<Rows, Columns>(p, patch, pitch, destination, column);
       const int r0 = lane_id() / kLanes, c = lane_id() % kLanes * 8;
 #pragma unroll
       for (int pass = 0; pass < kShare; pass += kPass) {
         const int r = pass + r0;
         const int to = int(hopper::shfl_idx(std::uint32_t(destination), r % kShare));
-        if (r < kShare && to >= 0 && column + c < p.n)
-          *reinterpret_cast<uint4*>(p.out + std::int64_t(to) * p.ld_out + column + c) =
+        if (r < kShare && to >= 0 && (column + c < p.n || planted(Fault::column_tail_stored)))
+          *reinterpret_cast<uint4*>(out_row(p, to) + column + c) =
               *reinterpret_cast<const uint4*>(patch + (first + r) * pitch + 2 * c);
       }
       return;
@@ -168,8 +185,9 @@ MOE_KERNEL_NAMESPACE {
     for (int r = 0; r < kShare; ++r) {
       const int to = int(hopper::shfl_idx(std::uint32_t(destination), r));
       for (int c = lane_id(); c < Columns; c += 32)
-        if (to >= 0 && column + c < p.n)
-          p.out[std::int64_t(to) * p.ld_out + column + c] =
+        if (to >= 0 && (column + c < p.n || planted(Fault::column_tail_stored)))
+          *planted(Fault::rows_and_columns_exchanged, p.out + std::int64_t(column + c) * p.ld_out + to,
+                   out_row(p, to) + column + c) =
               *reinterpret_cast<const std::uint16_t*>(patch + (first + r) * pitch + 2 * c);
     }
   }

@@ -8,6 +8,7 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/grouped_gemm_config.hpp"
 #include "device/kernels/tile_schedule.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -16,7 +17,10 @@ MOE_KERNEL_NAMESPACE {
   struct GemmShared {
     std::uint8_t* base;
 
-    __device__ __forceinline__ std::uint8_t* weights(int slot) const { return base + slot * C.stage_bytes(); }
+    __device__ __forceinline__ std::uint8_t* weights(int slot) const {
+      slot = planted(Fault::stages_overlap, slot == C.stages - 1 ? slot - 1 : slot, slot);
+      return base + planted(Fault::tiles_misaligned, 128, 0) + slot * C.stage_bytes();
+    }
     __device__ __forceinline__ std::uint8_t* tokens(int slot) const {
       return weights(slot) + C.weights_bytes();
     }
@@ -24,14 +28,15 @@ MOE_KERNEL_NAMESPACE {
       return reinterpret_cast<float*>(base + C.scales_offset() + slot * C.scales_bytes());
     }
     __device__ __forceinline__ std::uint8_t* patch(int group) const {
-      return base + C.patch_offset() + group * C.patch_bytes();
+      return base + C.patch_offset() + planted(Fault::patches_overlap, 0, group) * C.patch_bytes();
     }
     __device__ __forceinline__ std::uint64_t* full(int slot) const {
       return reinterpret_cast<std::uint64_t*>(base + C.barrier_offset()) + slot;
     }
     __device__ __forceinline__ std::uint64_t* empty(int slot) const { return full(C.stages + slot); }
     __device__ __forceinline__ std::int32_t* block_start() const {
-      return reinterpret_cast<std::int32_t*>(base + C.block_start_offset());
+      return reinterpret_cast<std::int32_t*>(base + C.block_start_offset()) -
+             planted(Fault::block_start_over_barriers, 2, 0);
     }
   };
 
@@ -43,12 +48,27 @@ MOE_KERNEL_NAMESPACE {
     __device__ __forceinline__ void advance() {
       if (++slot == Stages) {
         slot = 0;
-        phase ^= 1;
+        if (!planted(Fault::phase_never_flips)) phase ^= 1;
       }
     }
   };
 
   __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+  template <GemmConfig C>
+  __device__ __forceinline__ int k_blocks_of(const GroupedGemmParams& p) {
+    return planted(Fault::k_tail_dropped, p.k / C.block_k, ceil_div(p.k, C.block_k));
+  }
+
+  template <GemmConfig C>
+  __device__ __forceinline__ void init_barriers(const GemmShared<C>& shared) {
+    for (int s = 0; s < C.stages; ++s) {
+      hopper::mbar_init(shared.full(s), planted(Fault::full_counts_two, 2, 1));
+      hopper::mbar_init(shared.empty(s),
+                        planted(Fault::empty_counts_one_less, C.math_warps() - 1, C.math_warps()));
+    }
+    if (!planted(Fault::init_not_fenced)) hopper::fence_mbar_init();
+  }
 
   /// Barriers and the copy of block_start, which is older than the kernel in front. All threads call it
   /// first.
@@ -58,15 +78,14 @@ MOE_KERNEL_NAMESPACE {
     if (threadIdx.x == 0) {
       hopper::prefetch_map(&p.weights);
       hopper::prefetch_map(&p.tokens);
-      for (int s = 0; s < C.stages; ++s) {
-        hopper::mbar_init(shared.full(s), 1);
-        hopper::mbar_init(shared.empty(s), C.math_warps());
-      }
-      hopper::fence_mbar_init();
+      if (!planted(Fault::initialised_behind_barrier)) init_barriers(shared);
     }
-    for (int e = int(threadIdx.x); e <= p.experts; e += C.threads())
+    if (planted(Fault::barrier_initialised_twice) && threadIdx.x == 32) hopper::mbar_init(shared.full(0), 1);
+    for (int e = int(threadIdx.x); e <= p.experts - planted(Fault::block_start_copied_short, 1, 0);
+         e += C.threads())
       shared.block_start()[e] = p.block_start[e];
     hopper::cta_sync();
+    if (planted(Fault::initialised_behind_barrier) && threadIdx.x == 0) init_barriers(shared);
   }
 
   /// The copies of one tile's k-blocks into the ring.
@@ -88,15 +107,20 @@ MOE_KERNEL_NAMESPACE {
 
     /// Announces the k-block and starts the copy of its weights.
     __device__ __forceinline__ void weights(int k, int slot) const {
-      hopper::mbar_arrive_expect_tx(shared.full(slot), C.load_bytes());
+      hopper::mbar_arrive_expect_tx(shared.full(slot),
+                                    C.load_bytes() + planted(Fault::expects_16_bytes_more, 16, 0) -
+                                        planted(Fault::expects_scales_not, C.scales_bytes(), 0));
+      if (planted(Fault::producer_arrives_twice)) hopper::mbar_arrive(shared.full(slot));
       hopper::tma_load_2d(shared.weights(slot), &p.weights, shared.full(slot), k * C.block_k, weight_row,
                           once);
     }
     __device__ __forceinline__ void tokens(int k, int slot, const Tile& tile) {
-      hopper::tma_load_2d(shared.tokens(slot), &p.tokens, shared.full(slot), k * C.block_k, tile.row);
+      hopper::tma_load_2d(shared.tokens(slot), &p.tokens,
+                          shared.full(planted(Fault::copy_signals_next_stage, (slot + 1) % C.stages, slot)),
+                          k * C.block_k, tile.row);
       if constexpr (C.block_scales()) {
         hopper::bulk_load(shared.token_scales(slot), scales, C.scales_bytes(), shared.full(slot));
-        scales += p.a_scale_ld;
+        if (!planted(Fault::token_scale_not_advanced)) scales += p.a_scale_ld;
       }
     }
   };
@@ -126,11 +150,13 @@ MOE_KERNEL_NAMESPACE {
   template <GemmConfig C>
   __device__ __forceinline__ void produce(const GroupedGemmParams& p, const GemmShared<C>& shared,
                                           TileWalk<C.block_m> walk) {
-    const bool leader = hopper::elect_one();
+    bool leader = hopper::elect_one();
+    if (planted(Fault::two_leaders)) leader = leader || threadIdx.x % 32 == 9;
     const hopper::L2Hint once = hopper::l2_evict_first();
-    const int k_blocks = ceil_div(p.k, C.block_k);
+    const int k_blocks = k_blocks_of<C>(p);
     int early = load_early<C>(p, shared, walk, k_blocks, leader, once);
-    hopper::grid_wait();  // tokens and their scales are the kernel in front's
+    if (!planted(Fault::gemm_grid_not_awaited))
+      hopper::grid_wait();  // tokens and their scales are the kernel in front's
     RingPlace<C.stages> ring;
     Tile tile;
     while (walk.next(tile)) {
@@ -139,8 +165,12 @@ MOE_KERNEL_NAMESPACE {
         int k = 0;
         for (; early > 0 && k < k_blocks; ++k, --early, ring.advance()) load.tokens(k, ring.slot, tile);
         for (; k < k_blocks; ++k, ring.advance()) {
-          hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);  // the first time around passes at once
-          load.weights(k, ring.slot);
+          if (planted(Fault::copied_before_empty)) load.weights(k, ring.slot);
+          // the first time around passes at once
+          if (!planted(Fault::empty_not_awaited))
+            hopper::mbar_wait(shared.empty(ring.slot),
+                              ring.phase ^ planted(Fault::producer_parity_not_inverted, 0u, 1u));
+          if (!planted(Fault::copied_before_empty)) load.weights(k, ring.slot);
           load.tokens(k, ring.slot, tile);
         }
       }
@@ -161,8 +191,11 @@ MOE_KERNEL_NAMESPACE {
     __device__ __forceinline__ void prefetch(const Tile& tile, int first) {
       const int k = first + lane_;
       const float* row =
-          w_scale_ + (std::int64_t(tile.expert) * rows_ + tile.panel * BlockN / 128) * k_blocks_;
-      next_ = k < k_blocks_ ? row[k] : 0.0f;
+          w_scale_ +
+          (std::int64_t(planted(Fault::weight_scale_of_first_expert, 0, tile.expert)) * rows_ +
+           planted(Fault::weight_scale_of_gate_for_up, tile.panel % (rows_ / 2), tile.panel * BlockN / 128)) *
+              k_blocks_;
+      next_ = k < k_blocks_ + planted(Fault::weight_scales_read_past_end, 1, 0) ? row[k] : 0.0f;
     }
     /// The scale of k-block k of `tile`; `following` is the tile after it, `more` whether there is one.
     __device__ __forceinline__ float at(int k, const Tile& tile, const Tile& following, bool more) {
@@ -173,7 +206,8 @@ MOE_KERNEL_NAMESPACE {
         else if (more)
           prefetch(following, 0);
       }
-      return hopper::as_float(hopper::shfl_idx(hopper::as_bits(current_), k % 32));
+      return hopper::as_float(
+          hopper::shfl_idx(hopper::as_bits(current_), planted(Fault::weight_scale_not_advanced, 0, k % 32)));
     }
 
    private:

@@ -12,6 +12,7 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/grouped_gemm_epilogue.cuh"
 #include "device/kernels/grouped_gemm_pipeline.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -19,7 +20,9 @@ MOE_KERNEL_NAMESPACE {
   /// pairs.
   __device__ __forceinline__ void load_f16(const std::uint8_t* tile, int row, int chunk, std::uint32_t& lo,
                                            std::uint32_t& hi) {
-    const std::uint8_t* at = tile + row * 128 + ((chunk ^ (row % 8)) * 16) + lane_id() % 4 * 4;
+    const std::uint8_t* at = tile + row * 128 +
+                             ((chunk ^ planted(Fault::mma_swizzle_forgotten, 0, row % 8)) * 16) +
+                             lane_id() % 4 * 4;
     hopper::e4m3x4_to_f16(*reinterpret_cast<const std::uint32_t*>(at), lo, hi);
   }
 
@@ -47,7 +50,9 @@ MOE_KERNEL_NAMESPACE {
 #pragma unroll
       for (int f = 0; f < Fragments; ++f)
 #pragma unroll
-        for (int t = 0; t < Tiles; ++t) hopper::mma_f16(part[f][t], a[f], b[t]);
+        for (int t = 0; t < Tiles; ++t)
+          if (!planted(Fault::mma_skipped_by_a_lane) || lane_id() != 5)
+            hopper::mma_f16(part[f][t], a[f], b[t]);
     }
   }
 
@@ -82,7 +87,7 @@ MOE_KERNEL_NAMESPACE {
     for (int k = 0; k < k_blocks; ++k) {
       float w_scale = 1.0f;
       if constexpr (C.block_scales()) w_scale = w_scales.at(k, tile, following, more);
-      hopper::mbar_wait(shared.full(ring.slot), ring.phase);
+      if (!planted(Fault::mma_full_not_awaited)) hopper::mbar_wait(shared.full(ring.slot), ring.phase);
       float product[Fragments][2] = {};
       if constexpr (C.block_scales()) {
         const float* a_scale = shared.token_scales(ring.slot);
@@ -90,11 +95,15 @@ MOE_KERNEL_NAMESPACE {
         for (int i = 0; i < 2 * Fragments; ++i)
           product[i / 2][i % 2] = hopper::mul_rn(a_scale[lane_id() / 4 + 8 * i], w_scale);
       }
+      if (planted(Fault::mma_stage_given_back_early) && lane_id() == 0)
+        hopper::mbar_arrive(shared.empty(ring.slot));
       float part[Fragments][Tiles][4];
       multiply_k_block(part, shared.tokens(ring.slot),
                        shared.weights(ring.slot) + warp * C.mma_columns() * C.block_k);
-      hopper::warp_sync();  // all lanes have read the stage
-      if (lane_id() == 0) hopper::mbar_arrive(shared.empty(ring.slot));
+      if (!planted(Fault::mma_stage_given_back_by_one_lane))
+        hopper::warp_sync();  // all lanes have read the stage
+      if (lane_id() == 0 && !planted(Fault::mma_stage_given_back_early))
+        hopper::mbar_arrive(shared.empty(ring.slot));
       ring.advance();
       promote<C>(acc, part, product);
     }
@@ -104,7 +113,7 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void multiply_tiles_mma(const GroupedGemmParams& p, const GemmShared<C>& shared,
                                                      TileWalk<C.block_m> walk) {
     constexpr int kFragments = C.block_m / 16, kColumns = C.mma_columns(), kValues = kColumns / 2;
-    const int warp = int(threadIdx.x) / 32, k_blocks = ceil_div(p.k, C.block_k);
+    const int warp = int(threadIdx.x) / 32, k_blocks = k_blocks_of<C>(p);
     const bool wide = wide_rows(p);
     std::uint8_t* patch = shared.patch(0);
     WeightScales<C.block_n> w_scales(p, k_blocks);
@@ -130,9 +139,10 @@ MOE_KERNEL_NAMESPACE {
         put_fragment<false, 0, kValues>(patch + 16 * f * C.patch_pitch() + warp * kColumns * 2,
                                         C.patch_pitch(), acc[f]);
       }
-      hopper::named_barrier(1, 128);
+      if (!planted(Fault::mma_patch_not_awaited)) hopper::named_barrier(1, 128);
       store_patch<C.block_m, C.block_n>(p, patch, C.patch_pitch(), destination, column, wide);
-      hopper::named_barrier(1, 128);  // the patch is free again
+      if (!planted(Fault::mma_patch_reused_without_barrier))
+        hopper::named_barrier(1, 128);  // the patch is free again
       tile = following;
       have = more;
     }

@@ -16,11 +16,19 @@
 #include "device/kernels/count_rows.cuh"
 #include "device/kernels/place_rows_params.hpp"
 #include "device/kernels/warp_sums.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ std::uint32_t round_up_to(std::uint32_t value, std::uint32_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
+  }
+
+  /// Tiles of GEMM g for an expert's rows.
+  __device__ __forceinline__ std::uint32_t blocks_of_rows(const PlaceRowsParams& p, int g,
+                                                          std::uint32_t rows) {
+    if (planted(Fault::empty_expert_takes_a_tile) && rows == 0) return 1;
+    return (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
   }
 
   /// What the experts in front of the CTA's own take: rows and blocks of both GEMMs.
@@ -33,8 +41,7 @@ MOE_KERNEL_NAMESPACE {
     for (unsigned e = threadIdx.x; e < blockIdx.x; e += blockDim.x) {
       const auto rows = std::uint32_t(p.rows[e]);
       mine.rows += round_up_to(rows, std::uint32_t(p.row_align));
-      for (int g = 0; g < 2; ++g)
-        mine.blocks[g] += (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
+      for (int g = 0; g < 2; ++g) mine.blocks[g] += blocks_of_rows(p, g, rows);
     }
     return Before{
         cta_sum(mine.rows, scratch),
@@ -55,16 +62,18 @@ MOE_KERNEL_NAMESPACE {
                                                 std::int64_t last, std::uint32_t row) {
     const std::uint32_t expert = std::uint32_t(p.first_expert) + blockIdx.x;
     const unsigned lane = threadIdx.x % 32;
-    const std::uint32_t lanes_before = (1u << lane) - 1u;
+    const std::uint32_t lanes_before =
+        planted(Fault::rows_placed_backwards, ~((2u << lane) - 1u), (1u << lane) - 1u);
     for (std::int64_t step = first; step < last;
          step += 32) {  // uniform in the warp: the ballots need every lane
       const std::int64_t index = step + lane;
       const uint4 raw = index < last ? load_ids(p.ids, index, p.count) : uint4{~0u, ~0u, ~0u, ~0u};
       const std::uint32_t ids[4] = {raw.x, raw.y, raw.z, raw.w};
+      if (planted(Fault::ballot_left_by_lanes) && index >= last) break;
       std::uint32_t rank = 0, total = 0;
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const std::uint32_t votes = hopper::ballot(ids[j] == expert);
+        const std::uint32_t votes = hopper::ballot(is_match(ids[j], expert));
         rank += std::uint32_t(hopper::popc(votes & lanes_before));
         total += std::uint32_t(hopper::popc(votes));
       }
@@ -72,11 +81,12 @@ MOE_KERNEL_NAMESPACE {
       for (int j = 0; j < 4; ++j) {
         const std::int64_t pair = 4 * index + j;
         if (index >= last || pair >= p.count) continue;
-        if (ids[j] == expert) {
+        if (is_match(ids[j], expert)) {
           if (p.row_of_pair != nullptr) p.row_of_pair[pair] = std::int32_t(row + rank);
           if (p.pair_of_row != nullptr) p.pair_of_row[row + rank] = std::int32_t(pair);
           ++rank;
-        } else if (blockIdx.x == 0 && p.row_of_pair != nullptr &&
+        } else if ((blockIdx.x == 0 || planted(Fault::every_cta_marks_foreign_pairs)) &&
+                   p.row_of_pair != nullptr &&
                    ids[j] - std::uint32_t(p.first_expert) >= std::uint32_t(p.experts)) {
           p.row_of_pair[pair] = -1;
         }
@@ -92,21 +102,22 @@ MOE_KERNEL_NAMESPACE {
     const std::uint32_t end = before.rows + round_up_to(rows, std::uint32_t(p.row_align));
     const bool last_expert = e + 1 == unsigned(p.experts);
     if (p.pair_of_row != nullptr) {
-      const std::int64_t fill_end = last_expert ? p.capacity : std::int64_t(end);
+      const std::int64_t fill_end =
+          last_expert ? p.capacity + planted(Fault::padding_filled_past_end, 1, 0) : std::int64_t(end);
       for (std::int64_t r = before.rows + rows + threadIdx.x; r < fill_end; r += blockDim.x)
         p.pair_of_row[r] = p.padding;
     }
     Before after{end, {}};
     for (int g = 0; g < 2; ++g) {
-      after.blocks[g] =
-          before.blocks[g] + (rows + std::uint32_t(p.block_m[g]) - 1) / std::uint32_t(p.block_m[g]);
+      after.blocks[g] = before.blocks[g] + blocks_of_rows(p, g, rows);
     }
     if (p.expert_of_block != nullptr) {
       const std::int64_t fill_end = last_expert ? p.blocks : std::int64_t(after.blocks[0]);
       for (std::int64_t b = before.blocks[0] + threadIdx.x; b < fill_end; b += blockDim.x) {
         const std::uint32_t named = std::uint32_t(p.first_expert) + e - std::uint32_t(p.named_first);
         const bool has_name = b < after.blocks[0] && named < std::uint32_t(p.named_experts);
-        p.expert_of_block[b] = has_name ? std::int32_t(named) : -1;
+        p.expert_of_block[b] =
+            has_name ? std::int32_t(named) : planted(Fault::padding_blocks_name_expert_0, 0, -1);
       }
     }
     if (last_expert && threadIdx.x == 0) write_starts(p, e + 1, after);
@@ -156,7 +167,8 @@ MOE_KERNEL_NAMESPACE {
           const std::uint32_t row = first_row + rank[pair];
           if (p.row_of_pair != nullptr) p.row_of_pair[pair] = std::int32_t(row);
           if (p.pair_of_row != nullptr) p.pair_of_row[row] = std::int32_t(pair);
-        } else if (e == 0 && p.row_of_pair != nullptr && local[pair] >= std::uint32_t(p.experts)) {
+        } else if ((e == 0 || planted(Fault::every_cta_marks_foreign_pairs)) && p.row_of_pair != nullptr &&
+                   local[pair] >= std::uint32_t(p.experts)) {
           p.row_of_pair[pair] = -1;
         }
       }
@@ -167,7 +179,7 @@ MOE_KERNEL_NAMESPACE {
     const RankedIds ids{scratch + 2 * kMaxWarps, scratch + 2 * kMaxWarps + kRankedIds, std::int32_t(p.count)};
     for (int i = int(threadIdx.x); i < (ids.count + 3) / 4 * 4; i += int(blockDim.x))
       ids.local[i] = i < ids.count ? std::uint32_t(p.ids[i]) - std::uint32_t(p.first_expert) : ~0u;
-    hopper::cta_sync();
+    if (!planted(Fault::ids_ranked_before_barrier)) hopper::cta_sync();
     std::uint32_t rows = 0;
     const Before before = ids.count_rows(p, blockIdx.x, rows, scratch);
     if (threadIdx.x == 0) {
@@ -198,7 +210,7 @@ MOE_KERNEL_NAMESPACE {
       found = warp_sum(found);
       hopper::cta_sync();
       if (threadIdx.x % 32 == 0) scratch[warp] = found;
-      hopper::cta_sync();
+      if (!planted(Fault::starts_read_before_barrier)) hopper::cta_sync();
       for (unsigned w = 0; w < warp; ++w) start += scratch[w];
     }
     place_matches(p, first, last, start);

@@ -10,12 +10,16 @@
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/quantize_params.hpp"
 #include "device/kernels/quantize_row.cuh"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void load_hidden(const HiddenRows& hidden, std::int64_t token,
                                               std::int64_t column, std::int64_t count, float(&v)[kVector]) {
-    load_bf16x8(v, hidden.values + token * hidden.stride + column, count);
+    load_bf16x8(
+        v,
+        hidden.values + token * planted(Fault::input_stride_ignored, hidden.columns, hidden.stride) + column,
+        count);
     if (hidden.weight == nullptr) return;
     const float weight = hidden.weight[token];
 #pragma unroll
@@ -70,12 +74,15 @@ MOE_KERNEL_NAMESPACE {
         }
       };
       const auto store_scale = [&](std::int64_t block, float scale) {
+        if (planted(Fault::every_cta_writes_the_scale) && !per_row) write_scale(p.canonical, 0, 0, scale);
         if (!per_row && token != 0) return;  // one scale for all: the first CTA writes it
         if (p.canonical.codes != nullptr) write_scale(p.canonical, per_row ? token : 0, block, scale);
         if (rows == nullptr) return;
         if (!per_row) write_scale(p.sorted, 0, 0, scale);
         for (int slot = 0; per_row && slot < p.top_k; ++slot) {
-          if (rows[slot] >= 0) write_scale(p.sorted, rows[slot], block, scale);
+          if (rows[slot] >= 0)
+            write_scale(p.sorted, planted(Fault::scale_row_is_token, token, std::int64_t(rows[slot])), block,
+                        scale);
         }
       };
       quantize_columns(p.rule, first, last, scratch, load, store, store_scale);

@@ -8,6 +8,7 @@
 #include "device/kernels/row_access.cuh"
 #include "device/kernels/scale_rule.hpp"
 #include "device/kernels/warp_sums.cuh"
+#include "device/planted/planted.hpp"
 #include "fixtures/problem/number_formats.hpp"
 
 namespace moe::device {
@@ -16,8 +17,14 @@ MOE_KERNEL_NAMESPACE {
   inline constexpr int kBlockColumns = 128, kLanesPerBlock = kBlockColumns / kVector;
 
   __device__ __forceinline__ float scale_of(float amax, bool power_of_two) {
-    const float scale = hopper::div_rn(amax > kAmaxFloor ? amax : kAmaxFloor, kE4M3Max);
-    return power_of_two ? decode_ue8m0(encode_ue8m0_up(scale)) : scale;
+    const float floor =
+        planted(Fault::amax_floor_missing, 0.0f,
+                planted(Fault::amax_floor_for_zero_only, amax != 0.0f ? 0.0f : kAmaxFloor, kAmaxFloor));
+    const float scale = hopper::div_rn(amax > floor ? amax : floor, kE4M3Max);
+    return power_of_two
+               ? planted(Fault::ue8m0_rounded_down, hopper::as_float(hopper::as_bits(scale) & 0x7F800000u),
+                         decode_ue8m0(encode_ue8m0_up(scale)))
+               : scale;
   }
 
   __device__ __forceinline__ float max_magnitude(const float(&v)[kVector]) {
@@ -27,11 +34,16 @@ MOE_KERNEL_NAMESPACE {
     return largest;
   }
 
+  __device__ __forceinline__ std::uint8_t code_of(float x) {
+    if (planted(Fault::cast_not_saturating) && __builtin_fabsf(x) > 464.0f) return 0x7F;
+    return hopper::to_e4m3(x);
+  }
+
   __device__ __forceinline__ std::uint64_t encode8(const float(&v)[kVector], float inverse) {
     std::uint64_t codes = 0;
 #pragma unroll
     for (int i = 0; i < kVector; ++i)
-      codes |= std::uint64_t(hopper::to_e4m3(hopper::mul_rn(v[i], inverse))) << (8 * i);
+      codes |= std::uint64_t(code_of(hopper::mul_rn(v[i], inverse))) << (8 * i);
     return codes;
   }
 
@@ -83,7 +95,11 @@ MOE_KERNEL_NAMESPACE {
       float v[kVector];
       load(column, last - column, v);
       if (blocks) {
-        scale = scale_of(lanes_max_magnitude<kLanesPerBlock>(max_magnitude(v)), rule.power_of_two != 0);
+        const float own = max_magnitude(v);
+        if (!planted(Fault::shuffle_left_by_lanes) || column < last)
+          scale = scale_of(lanes_max_magnitude<kLanesPerBlock>(own), rule.power_of_two != 0);
+        if (planted(Fault::amax_of_half_a_block))
+          scale = scale_of(lanes_max_magnitude<kLanesPerBlock / 2>(own), rule.power_of_two != 0);
         if (lane % kLanesPerBlock == 0 && column < last) store_scale(column / kBlockColumns, scale);
       }
       if (column < last) store(column, last - column, encode8(v, hopper::div_rn(1.0f, scale)));
@@ -98,7 +114,8 @@ MOE_KERNEL_NAMESPACE {
 
   __device__ __forceinline__ void write_scale(const QuantizedOut& out, std::int64_t row, std::int64_t block,
                                               float scale) {
-    out.scales[block * out.block_stride + row * out.row_stride] = scale;
+    out.scales[planted(Fault::scale_strides_exchanged, block * out.row_stride + row * out.block_stride,
+                       block * out.block_stride + row * out.row_stride)] = scale;
   }
 
 }  // MOE_KERNEL_NAMESPACE

@@ -5,6 +5,7 @@
 #pragma once
 #include "device/hopper/hopper.hpp"
 #include "device/kernels/grouped_gemm_params.hpp"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -57,7 +58,8 @@ MOE_KERNEL_NAMESPACE {
       }
       const int blocks = block_start_[e + 1] - block_start_[e], local = tile - block_start_[e] * panels_;
       const int first = (local % blocks) * BlockM, left = rows_[e] - first;
-      own_ = {e, local / blocks, row_start_[e] + first, left < BlockM ? left : BlockM};
+      own_ = {e, planted(Fault::tile_map_not_a_bijection, local % panels_, local / blocks),
+              row_start_[e] + first, left < BlockM ? left : BlockM};
     }
 
     const std::int32_t *row_start_, *rows_, *block_start_;

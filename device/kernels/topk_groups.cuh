@@ -4,6 +4,7 @@
 // float as an ordered integer.
 #pragma once
 #include "device/hopper/hopper.hpp"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -104,7 +105,8 @@ MOE_KERNEL_NAMESPACE {
     const std::uint32_t kept = kept_groups(rule, score);
 #pragma unroll
     for (int i = 0; i < E; ++i) {
-      if (key[i] != kTaken && !(kept >> (group[i] & 31) & 1u)) key[i] = kLowest;
+      if (key[i] != kTaken && !(kept >> (group[i] & 31) & 1u))
+        key[i] = planted(Fault::masked_score_is_zero, 0x80000000u, kLowest);
     }
     return hopper::ballot((lane < rule.groups) & (__builtin_fabsf(score) < __builtin_inff())) != 0;
   }

@@ -16,6 +16,7 @@
 #include "device/kernels/exact_math.hpp"
 #include "device/kernels/topk_groups.cuh"
 #include "device/kernels/topk_route_params.hpp"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -104,7 +105,9 @@ MOE_KERNEL_NAMESPACE {
         x.score[i] = number ? x.score[i] : 0.0f;
         select = p.bias == nullptr ? x.score[i] : hopper::add_rn(x.score[i], x.bias[i]);
       }
-      x.key[i] = i < x.live ? (number ? ordered_key(select) : kLowest) : kTaken;
+      if (planted(Fault::bias_leaks_into_weight)) x.score[i] = select;
+      const std::uint32_t no_number = planted(Fault::nan_logit_selectable, 0xFFC00000u, kLowest);
+      x.key[i] = i < x.live ? (number ? ordered_key(select) : no_number) : kTaken;
     }
   }
 
@@ -115,7 +118,8 @@ MOE_KERNEL_NAMESPACE {
     const float first = hopper::as_float(hopper::shfl_idx(hopper::as_bits(score), 0));
     if (after) score = score == score ? exact::exp(hopper::sub_rn(score, first)) : 0.0f;
     if (p.rule == RouterRule::top1_sigmoid) score = score == score ? exact::sigmoid(score) : 0.0f;
-    if (after || (p.renormalise != 0 && p.rule != RouterRule::top1_sigmoid)) {
+    if (after ||
+        ((p.renormalise != 0 || planted(Fault::renormalise_ignored)) && p.rule != RouterRule::top1_sigmoid)) {
       float sum = 0.0f;
       for (int base = 0; base < p.top_k; base += kTogether) {
 #pragma unroll
@@ -128,7 +132,7 @@ MOE_KERNEL_NAMESPACE {
           after || softmax_first(p.rule) ? (sum == 0.0f ? 1.0f : sum) : hopper::add_rn(sum, 1e-20f);
       score = hopper::div_rn(score, divisor);
     }
-    return hopper::mul_rn(score, p.scale);
+    return hopper::mul_rn(score, planted(Fault::router_scale_dropped, 1.0f, p.scale));
   }
 
   /// Lane j gets the expert of slot j: the top_k best by (key, index).
@@ -140,10 +144,12 @@ MOE_KERNEL_NAMESPACE {
       std::uint32_t own = kTaken, index = 0xFFFFFFFFu;
 #pragma unroll
       for (int i = 0; i < E; ++i) own = x.key[i] > own ? x.key[i] : own;
+      if (planted(Fault::search_left_by_lanes) && x.live == 0) break;
       const std::uint32_t best = hopper::redux_max(own);
 #pragma unroll
       for (int i = E - 1; i >= 0; --i) index = x.key[i] == best ? lane + 32 * std::uint32_t(i) : index;
-      const std::uint32_t expert = hopper::redux_min(index);
+      std::uint32_t expert = hopper::redux_min(index);
+      if (planted(Fault::ties_to_the_higher_expert)) expert = hopper::redux_max(index + 1) - 1;
 #pragma unroll
       for (int i = 0; i < E; ++i) x.key[i] = expert == lane + 32 * std::uint32_t(i) ? kTaken : x.key[i];
       mine = lane == std::uint32_t(slot) ? expert : mine;
@@ -191,6 +197,7 @@ MOE_KERNEL_NAMESPACE {
       const std::int64_t token = (std::int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
       if (token >= p.tokens) return;
       if (p.experts <= 32) return route_token<1>(p, token);
+      if (planted(Fault::router_body_too_small) && p.experts <= 128) return route_token<2>(p, token);
       if (p.experts <= 64) return route_token<2>(p, token);
       if (p.experts <= 128) return route_token<4>(p, token);
       if (p.experts <= 256) return route_token<8>(p, token);

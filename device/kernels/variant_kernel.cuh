@@ -20,13 +20,14 @@ MOE_KERNEL_NAMESPACE {
   template <KernelKind Kind, int Index>
   struct KernelOfKind;
 
-  template <int Index, bool Mma = kVariants[Index].gemm.kind == GemmKind::normal_mma>
-  struct GemmOf : GroupedGemm<kVariants[Index].gemm> {};
-  template <int Index>
-  struct GemmOf<Index, true> : GroupedMma<kVariants[Index].gemm> {};
+  /// A grouped GEMM; `W` is planted between wgmma's fence and its wait, in a test build.
+  template <GemmConfig C, Fault W, bool Mma = C.kind == GemmKind::normal_mma>
+  struct GemmOf : GroupedGemm<with_fault(C, W)> {};
+  template <GemmConfig C, Fault W>
+  struct GemmOf<C, W, true> : GroupedMma<C> {};
 
   template <int Index>
-  struct KernelOfKind<KernelKind::grouped_gemm, Index> : GemmOf<Index> {};
+  struct KernelOfKind<KernelKind::grouped_gemm, Index> : GemmOf<kVariants[Index].gemm, Fault::none> {};
   template <int Index>
   struct KernelOfKind<KernelKind::topk_route, Index> : TopkRoute {};
   template <int Index>

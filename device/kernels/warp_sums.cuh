@@ -2,6 +2,7 @@
 // array.
 #pragma once
 #include "device/hopper/hopper.hpp"
+#include "device/planted/planted.hpp"
 
 namespace moe::device {
 MOE_KERNEL_NAMESPACE {
@@ -30,7 +31,7 @@ MOE_KERNEL_NAMESPACE {
     if (warps == 1) return value;
     hopper::cta_sync();  // the scratch of an earlier call has been read
     if (threadIdx.x % 32 == 0) scratch[warp] = value;
-    hopper::cta_sync();
+    if (!planted(Fault::sum_read_before_barrier)) hopper::cta_sync();
     std::uint32_t total = 0;
     for (unsigned w = 0; w < warps; ++w) total += scratch[w];
     return total;
@@ -43,7 +44,7 @@ MOE_KERNEL_NAMESPACE {
     if (warps == 1) return value;
     hopper::cta_sync();
     if (threadIdx.x % 32 == 0) scratch[warp] = value;
-    hopper::cta_sync();
+    if (!planted(Fault::amax_read_before_barrier)) hopper::cta_sync();
     float largest = 0.0f;
     for (unsigned w = 0; w < warps; ++w) largest = hopper::max_mag(largest, scratch[w]);
     return largest;

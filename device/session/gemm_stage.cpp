@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "device/planted/planted.hpp"
 #include "device/session/kernel_catalog.hpp"
 #include "fixtures/problem/auto_tile.hpp"
 
@@ -24,6 +25,7 @@ GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan&
   const Variant* variant = find_gemm(layout, block_m, block_n, quant.block());
   if (variant == nullptr) throw std::logic_error("make_gemm: the tile was not checked");
   GemmStage stage;
+  if (planted(Fault::kernel_of_another_tile)) variant = find_gemm(layout, 2 * block_m, quant.block());
   stage.variant = variant->index;
   const std::int64_t panels = blocks_of(weights.n, block_n);
   stage.grid =
@@ -35,7 +37,7 @@ GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan&
                                 unsigned(block_m));
   p.row_start = pointer<std::int32_t>(plan.row_start);
   p.rows = pointer<std::int32_t>(plan.rows);
-  p.block_start = pointer<std::int32_t>(plan.block_start[which]);
+  p.block_start = pointer<std::int32_t>(plan.block_start[planted(Fault::plan_of_gemm1_for_gemm2, 0, which)]);
   p.a_scale = pointer<float>(tokens.scales);
   p.a_scale_ld = quant.block() ? std::int32_t(tokens.ld) : quant.tensor() ? 0 : 1;
   p.out = pointer<std::uint16_t>(out.address);
@@ -47,9 +49,11 @@ GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan&
 
 void launch_gemm(Machine& machine, const GemmStage& stage, bool dependent) {
   const Variant& variant = kVariants[stage.variant];
+  const int shared = planted(
+      Fault::shared_memory_over_limit, variant.shared_bytes + 100'000,
+      planted(Fault::shared_memory_too_small, variant.gemm.block_start_offset(), variant.shared_bytes));
   launch(machine, stage.variant,
-         LaunchConfig{stage.grid, unsigned(variant.threads), std::size_t(variant.shared_bytes), dependent},
-         stage.params);
+         LaunchConfig{stage.grid, unsigned(variant.threads), std::size_t(shared), dependent}, stage.params);
 }
 
 std::vector<std::int32_t> download_expert_rows(Machine& machine, const RowPlan& plan) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/planted/planted.hpp"
 #include "device/session/device_rows.hpp"
 #include "device/session/kernel_catalog.hpp"
 
@@ -15,6 +16,7 @@ void launch_named(Machine& machine, const char* kernel, std::int64_t grid, unsig
                   const Params& params, bool dependent) {
   static_assert(alignof(Params) <= 16);
   const Variant& variant = kVariants[variant_named(kernel)];
+  if (planted(Fault::grid_clamped_to_65535)) grid = std::min<std::int64_t>(grid, 65535);
   launch(machine, variant.index,
          LaunchConfig{static_cast<unsigned>(grid), block, static_cast<std::size_t>(variant.shared_bytes),
                       dependent},

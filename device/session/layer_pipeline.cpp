@@ -2,6 +2,7 @@
 // everything between the inputs and `out` on the device, sizes of grids from tokens * top_k alone.
 #include <memory>
 
+#include "device/planted/planted.hpp"
 #include "device/session/gemm_stage.hpp"
 #include "device/session/launches.hpp"
 #include "device/session/pipeline.hpp"
@@ -87,7 +88,7 @@ void prepare_combine(Layer& layer) {
   p.gemm2 = pointer<std::uint16_t>(layer.gemm2.address);
   p.gemm2_stride = layer.gemm2.stride_elements();
   p.row_of_pair = pointer<std::int32_t>(layer.plan.row_of_pair);
-  p.weights = s.weight_on_input ? nullptr : layer.topk.weights;
+  p.weights = s.weight_on_input && !planted(Fault::weights_on_input_and_output) ? nullptr : layer.topk.weights;
   p.out = pointer<std::uint16_t>(layer.out.address);
   p.out_stride = layer.out.stride_elements();
   p.columns = s.hidden;
@@ -155,6 +156,7 @@ std::vector<Stage> stages_of(const std::shared_ptr<Layer>& layer) {
         launch_gemm(l.machine, l.down[std::size_t(run.weight_set)], d);
       },
       true);
+  if (planted(Fault::act_quant_before_gemm1)) std::swap(stages[stages.size() - 3], stages[stages.size() - 2]);
   add("combine",
       [](Layer& l, const LaunchPlan&, bool d) { launch_combine(l.machine, l.combine, l.shape().tokens, d); });
   return stages;
@@ -182,7 +184,7 @@ Pipeline build_moe_layer(Machine& machine, const Case& c, const TensorSet& input
   prepare_combine(*layer);
   Pipeline pipeline;
   pipeline.collect = [layer](TensorSet& outputs) { collect(*layer, outputs); };
-  if (c.problem.shape.tokens == 0) return pipeline;
+  if (c.problem.shape.tokens == 0 && !planted(Fault::launched_without_tokens)) return pipeline;
   upload_first_weights(*layer, inputs);
   pipeline.stages = stages_of(layer);
   pipeline.tiles = [layer] {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "device/planted/planted.hpp"
 #include "device/session/timing.hpp"
 
 namespace moe::device {
@@ -72,6 +73,7 @@ RunResult MoeSession::run(RunMode mode) {
     Counts probe;
     result.counted = machine_->take_counts(probe);
     if (mode == RunMode::graph && !result.counted) {
+      if (planted(Fault::graph_misses_first_stage)) pipeline_.stages.erase(pipeline_.stages.begin());
       if (graph_ < 0) graph_ = machine_->record([&] { launch_all(nullptr); });
       machine_->replay(graph_);
     } else {

@@ -1,5 +1,6 @@
 #include "device/session/quantized_rows.hpp"
 
+#include "device/planted/planted.hpp"
 #include "device/session/launches.hpp"
 
 namespace moe::device {
@@ -17,6 +18,8 @@ QuantizedRows allocate_sorted(Machine& machine, const QuantScheme& quant, std::i
   QuantizedRows made{
       quant, allocate_rows(machine, capacity, columns, 1, BufferUse::workspace, "sorted " + name), 0, 0};
   made.ld = round_up(capacity + block_m, 4);
+  if (planted(Fault::scale_stride_not_aligned)) made.ld = capacity + block_m + (capacity + block_m) % 2 + 1;
+  if (planted(Fault::scale_slack_missing)) made.ld = round_up(capacity, 4);
   made.scales = allocate(machine, 4 * scale_count(quant, made.ld, columns), BufferUse::workspace,
                          "sorted scales of " + name);
   return made;
@@ -64,7 +67,8 @@ ScaleRule make_rule(Machine& machine, const QuantScheme& quant, const TensorSet&
   rule.granule = granule_of(quant);
   rule.power_of_two = quant.scale_format == ScaleFormat::ue8m0 ? 1 : 0;
   if (quant.kind == QuantKind::tensor_static)
-    rule.given = pointer<float>(upload_tensor(machine, inputs.at(given_name)));
+    rule.given = pointer<float>(upload_tensor(
+        machine, inputs.at(planted(Fault::static_scale_of_other_gemm, std::string("a1_scale"), given_name))));
   if (quant.kind == QuantKind::tensor_dynamic) {
     rule.partials = amax_partials(rows);
     rule.partial_max = pointer<float>(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/planted/planted.hpp"
 #include "device/session/device_rows.hpp"
 #include "device/session/launches.hpp"
 
@@ -16,8 +17,9 @@ Address allocate_words(Machine& machine, std::int64_t count, const char* name) {
 
 RowPlan allocate_plan(Machine& machine, Address ids, std::int64_t pairs, std::int32_t first_expert,
                       std::int32_t experts, int block_m, int block_m_down, bool keep_pair_of_row) {
-  RowPlan plan{pairs, first_expert, experts};
+  RowPlan plan{pairs, planted(Fault::expert_offset_applied_twice, 2 * first_expert, first_expert), experts};
   plan.capacity = pairs + (kRowAlign - 1) * std::min<std::int64_t>(experts, pairs);
+  if (planted(Fault::plan_sized_for_half_the_pairs)) plan.capacity /= 2;
   plan.block_m[0] = block_m;
   plan.block_m[1] = block_m_down;
   plan.ids = ids;

@@ -17,9 +17,10 @@ def breaches(path):
     listed = subprocess.run(["nm", "-C", path], capture_output=True, text=True, check=True).stdout
     for line in listed.splitlines():
         kind, name = line[17:18], line[19:]
-        if kind == "W" and "::emulated::" not in name and "::EmulatedVariant<" not in name:
+        if kind == "W" and "::emulated::" not in name and "::emulated_planted::" not in name and \
+                "::EmulatedVariant<" not in name:
             yield f"{path}: {name} is weak and not in an emulated namespace: make it MOE_HD or move it"
-        if kind == "U" and not ALLOWED_CALLS.match(name) and "::emulated::" not in name:
+        if kind == "U" and not ALLOWED_CALLS.match(name) and "::emulated" not in name:
             yield f"{path}: calls {name}, which the checker cannot see into"
 
 
