@@ -136,7 +136,21 @@ CudaMachine::Kernel& CudaMachine::kernel(int variant) {
         "cuModuleGetFunction");
   std::size_t offset = 0;
   check(driver().func_get_param_info(k.function, 0, &offset, &k.params_bytes), "cuFuncGetParamInfo");
+  std::size_t planted_bytes = 0;
+  if (driver().module_get_global(&k.planted, &planted_bytes, k.module, "moe_planted") != CUDA_SUCCESS)
+    k.planted = 0;
+  tell_planted(k);
   return kernels_.emplace(variant, k).first->second;
+}
+
+void CudaMachine::tell_planted(const Kernel& k) {
+  if (k.planted) upload(k.planted, planted_, sizeof planted_);
+}
+
+void CudaMachine::plant(std::int32_t fault, std::uint32_t delays) {
+  planted_[0] = fault;
+  planted_[1] = std::int32_t(delays);
+  for (const auto& [variant, k] : kernels_) tell_planted(k);
 }
 
 void CudaMachine::launch(int variant, const LaunchConfig& config, const void* params,

@@ -44,6 +44,10 @@ class CudaMachine : public Machine {
   std::function<double()> clock_reader() override;
   void flush_l2() override;
 
+  /// What the next launches of test builds find in moe_planted (device/hopper/ptx_planted.cuh): a Fault and
+  /// the seed of the delays, 0 = none. Release builds of kernels have no such words and ignore it.
+  void plant(std::int32_t fault, std::uint32_t delays);
+
  private:
   struct Buffer {
     CUdeviceptr raw = 0;
@@ -56,9 +60,11 @@ class CudaMachine : public Machine {
     CUfunction function = nullptr;
     std::size_t shared_bytes = 0;  // dynamic limit that was set
     std::size_t params_bytes = 0;  // size of the one parameter
+    CUdeviceptr planted = 0;       // of a test build
   };
   Kernel& kernel(int variant);
   bool guard_is_whole(CUdeviceptr at);
+  void tell_planted(const Kernel& kernel);
 
   std::span<const CubinImage> images_;
   CUdevice device_ = 0;
@@ -72,6 +78,7 @@ class CudaMachine : public Machine {
   std::map<int, Kernel> kernels_;
   std::vector<CUgraphExec> graphs_;
   CUdeviceptr flush_buffer_ = 0;
+  std::int32_t planted_[2] = {0, 0};
 };
 
 }  // namespace moe::device

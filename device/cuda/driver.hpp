@@ -29,6 +29,7 @@ struct Driver {
   decltype(&cuModuleLoadData) module_load_data;
   decltype(&cuModuleUnload) module_unload;
   decltype(&cuModuleGetFunction) module_get_function;
+  decltype(&cuModuleGetGlobal) module_get_global;
   decltype(&cuFuncSetAttribute) func_set_attribute;
   decltype(&cuFuncGetParamInfo) func_get_param_info;
   decltype(&cuLaunchKernelEx) launch_kernel_ex;

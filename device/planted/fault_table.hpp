@@ -30,6 +30,7 @@ struct FaultInfo {
   std::string_view trigger;  // a Case line
   InputEdit edit = InputEdit::none;
   bool card_only = false;  // the emulated SM cannot show it; `what` says why
+  bool heavy = false;      // a second a run: two seeds are enough
 };
 
 // ---- minimal triggers
@@ -236,7 +237,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::plan_of_gemm1_for_gemm2, "M68b", "plan_of_gemm1_for_gemm2", FaultKind::host, "", "GEMM 2 walks the tiles of GEMM 1", "op=moe_layer load=uniform seed=1 tokens=20 hidden=256 inter=128 experts=2 top_k=2 quant=block128 layout=swap_ab tile=8x128x128 tile_down=16x128x128"},
     {Fault::kernel_of_another_tile, "M68", "kernel_of_another_tile", FaultKind::host, "deadlock", "the kernel of twice the tile is launched", kRing},
     {Fault::expert_offset_applied_twice, "M96", "expert_offset_applied_twice", FaultKind::host, "", "the rank's first expert is added twice", kEpLayer},
-    {Fault::grid_clamped_to_65535, "M09", "grid_clamped_to_65535", FaultKind::host, "", "grids end at 65535 CTAs", "op=quantize tokens=65537 hidden=128 inter=128 experts=2 top_k=1 load=uniform seed=1 quant=block128"},
+    {Fault::grid_clamped_to_65535, "M09", "grid_clamped_to_65535", FaultKind::host, "", "grids end at 65535 CTAs", "op=quantize tokens=65537 hidden=128 inter=128 experts=2 top_k=1 load=uniform seed=1 quant=block128", InputEdit::none, false, true},
     {Fault::launched_without_tokens, "M22", "launched_without_tokens", FaultKind::host, "", "an idle rank launches its kernels", "op=moe_layer load=uniform seed=1 tokens=0 hidden=256 inter=128 experts=2 top_k=2 quant=block128 layout=swap_ab tile=16x128x128"},
     {Fault::static_scale_of_other_gemm, "V11", "static_scale_of_other_gemm", FaultKind::host, "", "the second quantisation uses the first one's scale", kTensorLayer},
     {Fault::weights_on_input_and_output, "M21b", "weights_on_input_and_output", FaultKind::host, "", "routing weights are applied on both sides", kInputWeights},

@@ -2,19 +2,23 @@
 #pragma once
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 
 #include "device/planted/fault_table.hpp"
 
 namespace moe::device {
 
-/// Runs the fault's trigger `launches` times in this process; `delays` seeds pauses at synchronisation sites
-/// (0 = none). Prints one line of JSON: launches, wrong (whose bytes differ), reports. Returns 0; 3 when the
-/// card failed.
-int launch_on_card(Fault fault, int launches, std::uint32_t delays);
+/// Machine code of a test build: `wgmma_fault` is a place in kWgmmaFaults that is compiled in, -1 = none.
+struct PlantedImage {
+  int variant, wgmma_fault;
+  std::string_view bytes;
+};
+std::span<const PlantedImage> planted_images();
 
-/// launch_on_card for each fault in a child process that has `seconds`, then once without a fault; writes one
-/// JSON file.
-int measure_card(std::span<const Fault> faults, int launches, double seconds, const std::string& json);
+/// Runs each fault's trigger `launches` times in this process; `delays` seeds pauses at synchronisation sites
+/// (another one each launch; 0 = none). Prints a line of JSON when a fault begins and one when it ends:
+/// launches, wrong (whose bytes differ), said (the machine's findings, or its error). Returns 3 when the card
+/// failed: what follows needs a new process.
+int launch_on_card(std::span<const Fault> faults, int launches, std::uint32_t delays);
 
 }  // namespace moe::device

@@ -26,16 +26,13 @@ constexpr const char* kHelp =
     "[--ptxas DIR]\n"
     "                                                  on the emulated SM; exit 1 when a fault is missed\n"
     "moeproof_faulty clean [--schedules N]             right kernels only; exit 1 on an alarm\n"
-    "moeproof_faulty card [--launches N] [--fault ID,..] [--json FILE] [--seconds S]   on the card, a "
-    "process a fault\n"
-    "moeproof_faulty launch --fault ID [--launches N] [--delays SEED]  one fault on the card, in this "
-    "process\n";
+    "moeproof_faulty_card launch [--fault ID,..] [--launches N] [--delays SEED]\n"
+    "                                                  on the card; tests/planted/on_card.py drives it\n";
 
 struct Words {
   std::string command;
   std::vector<Fault> faults;
   std::int64_t seeds = 100, schedules = 10'000, launches = 500, seed = 1, delays = 0;
-  double seconds = 20;
   TableFiles files;
 };
 
@@ -83,8 +80,6 @@ Words parse(const std::vector<std::string>& arguments) {
       w.launches = number(option, value);
     else if (option == "--delays")
       w.delays = number(option, value);
-    else if (option == "--seconds")
-      w.seconds = double(number(option, value));
     else if (option == "--json")
       w.files.json = value;
     else if (option == "--markdown")
@@ -96,8 +91,9 @@ Words parse(const std::vector<std::string>& arguments) {
     else
       throw BadInput("no option " + option);
   }
-  if (w.faults.empty() && w.command != "launch" && w.command != "")
-    for (int f = 1; f < int(Fault::count); ++f) w.faults.push_back(Fault(f));
+  if (w.faults.empty() && !w.command.empty())
+    for (int f = 1; f < int(Fault::count); ++f)
+      if (w.seeds >= 10 || !kFaults[f].heavy) w.faults.push_back(Fault(f));
   return w;
 }
 
@@ -134,9 +130,7 @@ int run(const std::vector<std::string>& arguments) {
   if (w.command == "list") return list_faults();
   if (w.command == "table") return print_table(measure(w.faults, int(w.seeds), threads), w.files);
   if (w.command == "clean") return clean(w, threads);
-  if (w.command == "card") return measure_card(w.faults, int(w.launches), w.seconds, w.files.json);
-  if (w.command == "launch" && w.faults.size() == 1)
-    return launch_on_card(w.faults[0], int(w.launches), std::uint32_t(w.delays));
+  if (w.command == "launch") return launch_on_card(w.faults, int(w.launches), std::uint32_t(w.delays));
   std::fputs(kHelp, stderr);
   return 2;
 }

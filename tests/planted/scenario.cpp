@@ -67,12 +67,17 @@ std::string check_of(const std::string& sentence) {
   return at == std::string::npos ? sentence : sentence.substr(at + 1, sentence.size() - at - 2);
 }
 
-std::string bytes_of(const RunResult& result) {
+std::string outputs_of(const RunResult& result) {
   std::string bytes;
   for (const Tensor& t : result.outputs.all())
     bytes.append(reinterpret_cast<const char*>(t.data()), t.bytes());
+  return bytes;
+}
+
+std::string counts_of(const RunResult& result) {
   const Counts& n = result.counts;
-  bytes += fmt::format("{} {} {} {} {}", n.ctas, n.tiles, n.tma_loads, n.tma_load_bytes, n.mma);
+  if (!result.counted) return {};
+  std::string bytes = fmt::format("{} {} {} {} {}", n.ctas, n.tiles, n.tma_loads, n.tma_load_bytes, n.mma);
   for (const auto& [width, count] : n.wgmma) bytes += fmt::format(" {}:{}", width, count);
   return bytes;
 }
@@ -94,7 +99,8 @@ Seen Scenario::run(const std::shared_ptr<Machine>& machine, Fault fault, bool gr
     const RunResult result = opened.session->run(graph ? RunMode::graph : RunMode::eager);
     seen.sentences = result.reports;
     for (const std::string& sentence : result.reports) seen.checks.insert(check_of(sentence));
-    seen.bytes = bytes_of(result);
+    seen.outputs = outputs_of(result);
+    seen.counts = counts_of(result);
   } catch (const BadInput& error) {
     seen.checks.insert("refused");
     seen.sentences.emplace_back(error.what());

@@ -17,7 +17,8 @@ namespace moe::device {
 struct Seen {
   std::set<std::string> checks;        // ids of the sentences, "refused" for an exception
   std::vector<std::string> sentences;  // as reported
-  std::string bytes;                   // outputs and counts
+  std::string outputs, counts;         // bytes; what retired (empty on a card)
+  bool differs(const Seen& right) const { return outputs != right.outputs || counts != right.counts; }
 };
 
 class Scenario {
