@@ -25,6 +25,7 @@ MOE_PTX void prefetch_map(const TensorMap* map) {
 /// Box at column x (bytes) and row y of the map's matrix -> `dst`; completes box bytes on `bar`. One thread
 /// issues it.
 MOE_PTX void tma_load_2d(void* dst, const TensorMap* map, std::uint64_t* bar, int x, int y) {
+  device::delay(8 + shared_address(dst));
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
       "[%2];" ::"r"(shared_address(dst)),
@@ -32,6 +33,7 @@ MOE_PTX void tma_load_2d(void* dst, const TensorMap* map, std::uint64_t* bar, in
       : "memory");
 }
 MOE_PTX void tma_load_2d(void* dst, const TensorMap* map, std::uint64_t* bar, int x, int y, L2Hint hint) {
+  device::delay(8 + shared_address(dst));
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(dst)),
@@ -40,6 +42,7 @@ MOE_PTX void tma_load_2d(void* dst, const TensorMap* map, std::uint64_t* bar, in
 }
 /// `bytes` contiguous bytes, global -> shared; both addresses and the size are multiples of 16.
 MOE_PTX void bulk_load(void* dst, const void* src, std::uint32_t bytes, std::uint64_t* bar) {
+  device::delay(8 + shared_address(dst));
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
           shared_address(dst)),
@@ -47,6 +50,7 @@ MOE_PTX void bulk_load(void* dst, const void* src, std::uint32_t bytes, std::uin
       : "memory");
 }
 MOE_PTX void bulk_load(void* dst, const void* src, std::uint32_t bytes, std::uint64_t* bar, L2Hint hint) {
+  device::delay(8 + shared_address(dst));
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, "
       "[%3], %4;" ::"r"(shared_address(dst)),
@@ -55,6 +59,7 @@ MOE_PTX void bulk_load(void* dst, const void* src, std::uint32_t bytes, std::uin
 }
 /// `bytes` contiguous bytes, shared -> global; part of the thread's next bulk group.
 MOE_PTX void bulk_store(void* dst, const void* src, std::uint32_t bytes) {
+  device::delay(9 + shared_address(src));
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(dst),
                "r"(shared_address(src)), "r"(bytes)
                : "memory");

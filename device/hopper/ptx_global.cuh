@@ -33,6 +33,7 @@ MOE_PTX std::uint32_t ld_acquire(const std::uint32_t* p) {
 }
 /// What the thread did or saw before is ordered in front of whoever acquires this value.
 MOE_PTX void st_release(std::uint32_t* p, std::uint32_t value) {
+  device::delay(11 + unsigned(reinterpret_cast<std::uint64_t>(p)));
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 /// __threadfence(): makes relaxed accesses (atomic_add after it, ld_volatile before it) release and acquire.
@@ -44,6 +45,7 @@ MOE_PTX void atomic_add(std::uint32_t* p, std::uint32_t value) {
   asm volatile("red.relaxed.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 MOE_PTX void atomic_add_release(std::uint32_t* p, std::uint32_t value) {
+  device::delay(11 + unsigned(reinterpret_cast<std::uint64_t>(p)));
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(p), "r"(value) : "memory");
 }
 MOE_PTX void atomic_max(std::uint32_t* p, std::uint32_t value) {

@@ -4,6 +4,8 @@
 #pragma once
 #include <cstdint>
 
+#include "device/planted/planted.hpp"
+
 #define MOE_PTX __device__ __forceinline__
 
 namespace moe::hopper {
@@ -31,10 +33,12 @@ MOE_PTX void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;"
 /// what this kernel has stored, on either side of the release and acquire that order them ("fence.proxy").
 MOE_PTX void fence_proxy_async_global() { asm volatile("fence.proxy.async;" ::: "memory"); }
 MOE_PTX void mbar_arrive(std::uint64_t* bar) {
+  device::delay(1 + shared_address(bar));
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
 }
 /// Arrives and announces `bytes` of copies that this phase also waits for.
 MOE_PTX void mbar_arrive_expect_tx(std::uint64_t* bar, std::uint32_t bytes) {
+  device::delay(2 + shared_address(bar));
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)), "r"(bytes)
                : "memory");
 }
@@ -51,6 +55,7 @@ MOE_PTX bool mbar_try_wait(std::uint64_t* bar, std::uint32_t parity) {
   return done != 0;
 }
 MOE_PTX void mbar_wait(std::uint64_t* bar, std::uint32_t parity) {
+  device::delay(4 + parity + shared_address(bar));
   while (!mbar_try_wait(bar, parity)) {
   }
 }
@@ -59,9 +64,13 @@ MOE_PTX void mbar_wait(std::uint64_t* bar, std::uint32_t parity) {
 /// bar.sync: waits until `threads` threads (a multiple of 32) have arrived at barrier `id` (0..15; 0 is
 /// cta_sync's).
 MOE_PTX void named_barrier(int id, int threads) {
+  device::delay(6 + 16 * unsigned(id));
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
-MOE_PTX void cta_sync() { __syncthreads(); }
+MOE_PTX void cta_sync() {
+  device::delay(7);
+  __syncthreads();
+}
 MOE_PTX void warp_sync() { __syncwarp(); }
 /// setmaxnreg: executed by all warps of a warpgroup; R is a multiple of 8 in 24..256.
 template <int R>
@@ -100,7 +109,10 @@ MOE_PTX int popc(std::uint32_t bits) { return __popc(bits); }
 
 // ---- dependent launches ("griddepcontrol")
 /// Waits until the kernels in front of this one have ended and their memory is visible.
-MOE_PTX void grid_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+MOE_PTX void grid_wait() {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  device::delay(10);
+}
 /// Lets the kernel behind this one start.
 MOE_PTX void grid_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 

@@ -173,7 +173,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::count_clears_next_expert, "P49", "count_clears_next_expert", FaultKind::protocol, "cta-race", "count_rows: a CTA clears the count of the next one", kAlign},
     {Fault::every_cta_marks_foreign_pairs, "P50", "every_cta_marks_foreign_pairs", FaultKind::protocol, "cta-race", "place_rows: all CTAs write the same -1", kEpLayer},
     {Fault::every_cta_writes_the_scale, "P51", "every_cta_writes_the_scale", FaultKind::protocol, "cta-race", "quantize: all CTAs write the one scale, the same bytes", kDynamic},
-    {Fault::grid_not_awaited, "M57", "grid_not_awaited", FaultKind::protocol, "", "act_quant does not wait for the kernel in front; kernels run one after another on the emulated SM", kSmallLayer, InputEdit::none, true},
+    {Fault::grid_not_awaited, "M57", "grid_not_awaited", FaultKind::protocol, "dependent-launch", "act_quant does not wait for the kernel in front", kSmallLayer},
     // ---- bounds
     {Fault::block_start_copied_short, "M13b", "block_start_copied_short", FaultKind::bounds, "uninitialised-smem", "the last entry of block_start is not copied", kRing},
     {Fault::row_tail_stored, "M06", "row_tail_stored", FaultKind::bounds, "cta-race", "rows of the next expert are stored from a ragged tile", kWideLayer},

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-HOOK = re.compile(r"\b(planted|delay)\(")
+HOOK = re.compile(r"(?:device::)?\b(planted|delay)\(")
 DOOR = {"device/planted/planted.hpp", "device/hopper/ptx_planted.cuh"}
 
 

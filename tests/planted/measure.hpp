@@ -20,8 +20,8 @@ struct FaultRow {
   std::map<std::string, int> by_seed;  // check id, or "output" -> seeds
 };
 
-/// Is the row what issue-free code must give? Every fault within the seeds; in the deterministic run too,
-/// unless it changes which barrier generation is joined.
+/// Does the row keep the promise? Every fault within the seeds; in the deterministic run too, unless it
+/// changes which barrier generation is joined: that may take 50 seeds.
 bool meets(const FaultRow& row);
 
 /// Rows of `faults` in their order; those of the card alone have seeds = 0. `threads` host threads.
