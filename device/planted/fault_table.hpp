@@ -77,6 +77,9 @@ inline constexpr std::string_view kInputWeights =
               "layout=swap_ab tile=16x128x128";
 inline constexpr std::string_view kAlign =
     "op=align tokens=9 hidden=128 inter=128 experts=4 top_k=2 load=uniform seed=1 tile=16x128x128";
+/// More ids than place_rows ranks by itself: count_rows runs.
+inline constexpr std::string_view kCounted =
+    "op=align tokens=71 hidden=128 inter=128 experts=4 top_k=2 load=uniform seed=1 tile=16x128x128";
 inline constexpr std::string_view kManyIds =
     "op=align tokens=1100 hidden=128 inter=128 experts=2 top_k=2 load=uniform seed=1 tile=16x128x128";
 inline constexpr std::string_view kRows = "op=quantize tokens=2 hidden=640 inter=128 experts=2 top_k=1 load=uniform seed=1 "
@@ -167,13 +170,15 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::sum_read_before_barrier, "P43", "sum_read_before_barrier", FaultKind::protocol, "uninitialised-smem", "count_rows, place_rows: warps' sums are added without a barrier", kManyIds},
     {Fault::amax_read_before_barrier, "P44", "amax_read_before_barrier", FaultKind::protocol, "uninitialised-smem", "quantize: warps' maxima are joined without a barrier", kRows},
     {Fault::starts_read_before_barrier, "P45", "starts_read_before_barrier", FaultKind::protocol, "race", "place_rows: a warp's first row is read without a barrier", kManyIds},
-    {Fault::ballot_left_by_lanes, "P46", "ballot_left_by_lanes", FaultKind::protocol, "deadlock", "place_rows: lanes without ids leave before the ballot", kAlign},
+    {Fault::ballot_left_by_lanes, "P46", "ballot_left_by_lanes", FaultKind::protocol, "deadlock", "place_rows: lanes without ids leave before the ballot", kCounted},
     {Fault::shuffle_left_by_lanes, "P47", "shuffle_left_by_lanes", FaultKind::protocol, "deadlock", "quantize: lanes past the last column skip the shuffles", kBlocks},
     {Fault::search_left_by_lanes, "P48", "search_left_by_lanes", FaultKind::protocol, "warp-divergence", "topk_route: lanes without experts leave the search", kSoftmax},
-    {Fault::count_clears_next_expert, "P49", "count_clears_next_expert", FaultKind::protocol, "cta-race", "count_rows: a CTA clears the count of the next one", kAlign},
+    {Fault::count_clears_next_expert, "P49", "count_clears_next_expert", FaultKind::protocol, "cta-race", "count_rows: a CTA clears the count of the next one", kCounted},
     {Fault::every_cta_marks_foreign_pairs, "P50", "every_cta_marks_foreign_pairs", FaultKind::protocol, "cta-race", "place_rows: all CTAs write the same -1", kEpLayer},
     {Fault::every_cta_writes_the_scale, "P51", "every_cta_writes_the_scale", FaultKind::protocol, "cta-race", "quantize: all CTAs write the one scale, the same bytes", kDynamic},
     {Fault::grid_not_awaited, "M57", "grid_not_awaited", FaultKind::protocol, "dependent-launch", "act_quant does not wait for the kernel in front", kSmallLayer},
+    {Fault::gemm_grid_not_awaited, "M57b", "gemm_grid_not_awaited", FaultKind::protocol, "dependent-launch", "a GEMM loads tokens without waiting for the kernel that quantises them", kSmallLayer},
+    {Fault::ids_ranked_before_barrier, "P55", "ids_ranked_before_barrier", FaultKind::protocol, "race", "place_rows ranks ids of shared memory without a barrier behind their copy", kAlign},
     // ---- bounds
     {Fault::block_start_copied_short, "M13b", "block_start_copied_short", FaultKind::bounds, "uninitialised-smem", "the last entry of block_start is not copied", kRing},
     {Fault::row_tail_stored, "M06", "row_tail_stored", FaultKind::bounds, "cta-race", "rows of the next expert are stored from a ragged tile", kWideLayer},
@@ -181,7 +186,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::rows_and_columns_exchanged, "M61", "rows_and_columns_exchanged", FaultKind::bounds, "global-bounds", "the output is written [N][M]", kFlat},
     {Fault::weight_scales_read_past_end, "M08", "weight_scales_read_past_end", FaultKind::bounds, "global-bounds", "one weight scale too many is read", kRing},
     {Fault::column_scales_read_past_end, "M05", "column_scales_read_past_end", FaultKind::bounds, "global-bounds", "channel scales past N are read", kTails},
-    {Fault::ids_read_past_end, "P52", "ids_read_past_end", FaultKind::bounds, "global-bounds", "count_rows reads four ids where two are left", kAlign},
+    {Fault::ids_read_past_end, "P52", "ids_read_past_end", FaultKind::bounds, "global-bounds", "count_rows reads four ids where two are left", kCounted},
     {Fault::padding_filled_past_end, "M07", "padding_filled_past_end", FaultKind::bounds, "global-bounds", "place_rows fills one entry past the last", kAlign},
     {Fault::foreign_row_activated, "M15", "foreign_row_activated", FaultKind::bounds, "global-bounds", "act_quant uses row -1 as an index", kEpLayer},
     // ---- values, in kernels
@@ -201,7 +206,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::padding_blocks_name_expert_0, "M14", "padding_blocks_name_expert_0", FaultKind::value, "", "blocks of padding name expert 0 instead of -1", kAlign},
     {Fault::minus_one_counts_for_expert_0, "M15b", "minus_one_counts_for_expert_0", FaultKind::value, "", "id -1 counts for expert 0", kPadded},
     {Fault::duplicates_counted_once, "M17", "duplicates_counted_once", FaultKind::value, "", "equal ids among four count once", kSmallLayer},
-    {Fault::rows_placed_backwards, "V05", "rows_placed_backwards", FaultKind::value, "", "pairs of an expert are placed in descending order of lanes", kAlign},
+    {Fault::rows_placed_backwards, "V05", "rows_placed_backwards", FaultKind::value, "", "pairs of an expert are placed in descending order of lanes", kCounted},
     {Fault::nan_logit_selectable, "M24", "nan_logit_selectable", FaultKind::value, "", "a NaN logit has the largest key", kSoftmax, InputEdit::nan_logits},
     {Fault::masked_score_is_zero, "M25", "masked_score_is_zero", FaultKind::value, "", "experts of other groups get score 0 instead of -infinity", kGrouped, InputEdit::negative_logits},
     {Fault::bias_leaks_into_weight, "M26", "bias_leaks_into_weight", FaultKind::value, "", "weights come from score + bias", kGrouped},
