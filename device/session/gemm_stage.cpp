@@ -25,7 +25,7 @@ GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan&
   const Variant* variant = find_gemm(layout, block_m, block_n, quant.block());
   if (variant == nullptr) throw std::logic_error("make_gemm: the tile was not checked");
   GemmStage stage;
-  if (planted(Fault::kernel_of_another_tile)) variant = find_gemm(layout, 2 * block_m, quant.block());
+  if (planted(Fault::kernel_of_another_tile)) variant = find_gemm(layout, 2 * block_m, 128, quant.block());
   stage.variant = variant->index;
   const std::int64_t panels = blocks_of(weights.n, block_n);
   stage.grid =
