@@ -1,8 +1,7 @@
 // How many products a second does one core get through the arithmetic of the tensor cores, at each level?
 // Prints G products/s for each instruction shape (packing included, as the emulated SM uses it), for long
 // chains (operands packed beforehand, rows against 16 columns) of every pairing and accumulator, and at the
-// plain level for what has no fast code: f16 accumulators of mma.sync. Argument: seconds a figure (default
-// 0.2).
+// plain level for single instructions in f16. Argument: seconds a figure (default 0.2).
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -111,7 +110,16 @@ void print_pairings(Level level, double budget) {
   std::printf("\n");
 }
 
-/// One element at a time: what exists in plain code alone.
+void print_hmma_f16(Level level, double budget) {
+  std::printf("  hmma chain, f16 accumulator:");
+  for (int rows : {1, 16, 128})
+    std::printf(" rows=%d %.2f", rows,
+                chain_rate({ChainKind::hmma_interleaved4, Fp8::e4m3, Fp8::e4m3, AccumulatorFormat::f16},
+                           level, rows, budget));
+  std::printf("\n");
+}
+
+/// One element at a time.
 void print_plain_instructions(double budget) {
   const auto a = codes(32), b = codes(33);
   std::uint16_t x[16], y[16];
@@ -147,6 +155,7 @@ int main(int argc, char** argv) {
                     chain_rate({kind}, level, rows, budget));
     std::printf("\n");
     print_pairings(level, budget);
+    print_hmma_f16(level, budget);
     if (level == Level::plain) print_plain_instructions(budget);
   }
 }

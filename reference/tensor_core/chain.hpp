@@ -37,7 +37,7 @@ struct ChainKernel {
   /// bytes apart.
   void (*run)(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
               int blocks, float* acc, std::ptrdiff_t acc_stride);
-  /// The same with an f16 accumulator (patterns); null for the HMMA chains, which nothing accumulates in f16.
+  /// The same with an f16 accumulator (patterns).
   void (*run_f16)(const std::byte* rows, std::ptrdiff_t row_stride, int n_rows, const std::byte* group,
                   int blocks, std::uint16_t* acc, std::ptrdiff_t acc_stride);
 };

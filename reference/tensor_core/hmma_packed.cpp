@@ -29,22 +29,15 @@ MOE_AVX2 inline __m256i pair(__m256i low, __m256i high) {
   return _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi32(0xFFFF)), _mm256_slli_epi32(high, 16));
 }
 
-/// Eight codes in 32-bit lanes as floats; `special` collects lanes with NaN or infinity.
-MOE_AVX2 inline __m256 values(__m256i code, Fp8 format, __m256i& special) {
+/// Sixteen codes in 16-bit lanes as f16; E4M3's are 2^8 too small, which keeps its subnormals exact.
+/// `special` collects lanes with NaN or infinity.
+MOE_AVX2 inline __m256i f16_patterns(__m256i code, Fp8 format, __m256i& special) {
   const bool e4m3 = format == Fp8::e4m3;
-  const int fraction = e4m3 ? 3 : 2, bias = e4m3 ? 7 : 15;
-  const __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi32(0x7F));
-  special = _mm256_or_si256(special, _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(e4m3 ? 0x7E : 0x7B)));
-  const __m256i field = _mm256_srli_epi32(magnitude, fraction);
-  const __m256i normal = _mm256_cmpgt_epi32(field, _mm256_setzero_si256());
-  const __m256i significand =
-      _mm256_add_epi32(_mm256_and_si256(magnitude, _mm256_set1_epi32((1 << fraction) - 1)),
-                       _mm256_and_si256(normal, _mm256_set1_epi32(1 << fraction)));
-  const __m256i exponent = _mm256_add_epi32(_mm256_max_epi32(field, _mm256_set1_epi32(1)),
-                                            _mm256_set1_epi32(127 - bias - fraction));
-  const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(code, _mm256_set1_epi32(0x80)), 24);
-  const __m256 scale = _mm256_castsi256_ps(_mm256_or_si256(_mm256_slli_epi32(exponent, 23), sign));
-  return _mm256_mul_ps(_mm256_cvtepi32_ps(significand), scale);
+  const __m256i magnitude = _mm256_and_si256(code, _mm256_set1_epi16(0x7F));
+  special = _mm256_or_si256(special, _mm256_cmpgt_epi16(magnitude, _mm256_set1_epi16(e4m3 ? 0x7E : 0x7B)));
+  if (!e4m3) return _mm256_slli_epi16(code, 8);
+  const __m256i sign = _mm256_and_si256(_mm256_slli_epi16(code, 8), _mm256_set1_epi16(short(0x8000)));
+  return _mm256_or_si256(sign, _mm256_slli_epi16(magnitude, 7));
 }
 
 struct ValueTable {
@@ -107,18 +100,28 @@ MOE_AVX2 std::uint16_t pack_columns(Fp8 format, HmmaGroup& g, int column) {
   for (int j = 0; j < 8; ++j) v[j] = load(g.codes.code[column + j]);
   transpose8(v);
   __m256i special = _mm256_setzero_si256();
-  const __m256i byte = _mm256_set1_epi32(0xFF);
-  for (int j = 0; j < 8; ++j)
+  const __m256i byte = _mm256_set1_epi16(0xFF), low16 = _mm256_set1_epi32(0xFFFF);
+  const __m256 scale = _mm256_set1_ps(format == Fp8::e4m3 ? 256.0f : 1.0f);
+  for (int j = 0; j < 8; ++j) {
+    // bytes 0 and 2 of a dword, then 1 and 3
+    const __m256i even = f16_patterns(_mm256_and_si256(v[j], byte), format, special);
+    const __m256i odd = f16_patterns(_mm256_srli_epi16(v[j], 8), format, special);
     for (int h = 0; h < 2; ++h) {
-      const __m256i two = _mm256_srli_epi32(v[j], 16 * h);
-      const __m256 first = values(_mm256_and_si256(two, byte), format, special);
-      const __m256 second = values(_mm256_and_si256(_mm256_srli_epi32(two, 8), byte), format, special);
+      const __m256i two =
+          h == 0 ? _mm256_packus_epi32(_mm256_and_si256(even, low16), _mm256_and_si256(odd, low16))
+                 : _mm256_packus_epi32(_mm256_srli_epi32(even, 16), _mm256_srli_epi32(odd, 16));
+      const __m256i both = _mm256_permute4x64_epi64(two, 0xD8);
+      const __m256 first = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(both)), scale);
+      const __m256 second = _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(both, 1)), scale);
       if (order == HmmaOrder::contiguous)
         store_pair(g, j / 4, 4 * (j % 4) + 2 * h, column, first, second);
       else
         store_pair(g, h, 2 * j, column, first, second);
     }
-  return std::uint16_t(lane_mask(special) << column);
+  }
+  // a lane of 32 bits is a column
+  const __m256i plain = _mm256_cmpeq_epi32(special, _mm256_setzero_si256());
+  return std::uint16_t((lane_mask(plain) ^ 0xFFu) << column);
 }
 
 /// Eight f16 as floats, with the lanes that are NaN or infinite.

@@ -121,15 +121,28 @@ RC_GTEST_PROP(TensorCoreLevels, ChainsEqualPlain, (std::uint64_t seed)) {
   }
 }
 
-// The same for f16 accumulators: overflow, subnormal results, ties.
+/// Operands of an f16 accumulator: also such that a sum is of the size of the smallest f16, or overflows.
+Chain draw_f16_chain(draw::Rng& g) {
+  Chain c = draw_chain(g);
+  if (g() % 3 == 0) return c;
+  const int kinds[] = {4, 5, 6, 7};
+  const int ka = kinds[g() % 4], kb = kinds[g() % 4];
+  c.a = draw::codes(g, c.fa, ka, c.a.size());
+  c.b = draw::codes(g, c.fb, kb, c.b.size());
+  return c;
+}
+
+// The same for f16 accumulators: overflow, subnormal results, ties, a sum whose last bits decide a rounding.
 RC_GTEST_PROP(TensorCoreLevels, F16ChainsEqualPlain, (std::uint64_t seed)) {
   draw::Rng g(seed);
-  const Chain c = draw_chain(g);
+  const Chain c = draw_f16_chain(g);
   std::vector<std::uint16_t> acc(std::size_t(c.rows) * kGroupColumns);
   for (auto& x : acc) x = draw::accumulator_f16(g);
-  const auto plain = run_chain(chain_kernel(ChainKind::wgmma, Level::plain), c, acc);
-  for (Level level : fast_levels())
-    RC_ASSERT(same_bytes(run_chain(chain_kernel(ChainKind::wgmma, level), c, acc), plain));
+  for (ChainKind kind : {ChainKind::wgmma, ChainKind::hmma_contiguous, ChainKind::hmma_interleaved4}) {
+    const auto plain = run_chain(chain_kernel(kind, Level::plain), c, acc);
+    for (Level level : fast_levels())
+      RC_ASSERT(same_bytes(run_chain(chain_kernel(kind, level), c, acc), plain));
+  }
 }
 
 // Catches a chain whose packed operands stand in the wrong k: the plain chain against a written-out loop.

@@ -95,9 +95,9 @@ void run_chain(const reference::ChainKernel& kernel, const Arithmetic& x, const 
   }
 }
 
-/// Whether `level` has code of its own for x: f16 results of mma.sync exist in plain code only.
+/// Whether `level` has code of its own for x: f16 results of mma.sync on f16 exist in plain code only.
 inline bool has_level(const Arithmetic& x, Level level) {
-  return level == Level::plain || x.unit == Unit::wgmma || x.result == AccumulatorFormat::f32;
+  return level == Level::plain || x.unit != Unit::mma_f16 || x.result == AccumulatorFormat::f32;
 }
 
 inline std::vector<std::uint32_t> mma_f16_outputs(const Tile& tile, std::vector<float> c, Level level) {
@@ -123,9 +123,12 @@ inline std::vector<std::uint32_t> outputs(const Arithmetic& x, const Tile& tile,
   std::vector<std::uint32_t> c = tile.c.empty() ? std::vector<std::uint32_t>(n) : tile.c;
   const ChainKind kind = x.unit == Unit::wgmma ? ChainKind::wgmma : ChainKind::hmma_interleaved4;
   if (x.result == AccumulatorFormat::f16) {
-    std::vector<std::uint16_t> acc(c.begin(), c.end());
+    std::vector<std::uint16_t> acc(n);
+    if (x.unit == Unit::wgmma) acc.assign(c.begin(), c.end());
     run_chain(chain_kernel(kind, level), x, tile, acc.data());
-    return {acc.begin(), acc.end()};
+    if (x.unit == Unit::wgmma) return {acc.begin(), acc.end()};
+    for (std::size_t i = 0; i < n; ++i) c[i] = reference::add_f16(c[i], acc[i]);
+    return c;
   }
   std::vector<float> acc(n);
   if (x.unit != Unit::mma_fp8) std::transform(c.begin(), c.end(), acc.begin(), bits_float);
