@@ -129,10 +129,12 @@ def compare(nvcc, stripped, folder, variant):
 
 
 def ptx(nvcc, root, variant):
-    done = subprocess.run([nvcc, "-ptx", "-arch=compute_90a", "-std=c++20", "-fmad=false", "-O3", f"-I{root}",
-                           f"-DMOE_VARIANT={variant}", "-o", "/dev/stdout", root / "device/kernels/variant.cu"],
-                          check=True, capture_output=True, text=True)
-    return done.stdout
+    with tempfile.TemporaryDirectory() as folder:   # nvcc may hang where it shall write into a pipe
+        out = pathlib.Path(folder) / "variant.ptx"
+        subprocess.run([nvcc, "-ptx", "-arch=compute_90a", "-std=c++20", "-fmad=false", "-O3", f"-I{root}",
+                        f"-DMOE_VARIANT={variant}", "-o", out, root / "device/kernels/variant.cu"],
+                       check=True, capture_output=True, text=True)
+        return out.read_text(encoding="utf-8")
 
 
 def compare_ptx(nvcc, root, stripped, variant):

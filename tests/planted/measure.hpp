@@ -1,6 +1,7 @@
 // How surely is each planted fault found on the emulated SM? One deterministic checked run, then seeds, for
 // every line of kFaults.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
