@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "device/cuda/cubin_image.hpp"
 #include "device/cuda/cuda_machine.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "tests/planted/scenario.hpp"
@@ -16,17 +17,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The planted kernels, with the fault's own machine code where it has one.
+/// The built-in kernels, the planted ones in their places, with the fault's own machine code where it has one.
 std::vector<CubinImage> images_of(Fault fault) {
   int place = -1;
   for (int i = 0; i < kWgmmaFaultCount; ++i)
     if (kWgmmaFaults[i] == fault) place = i;
-  std::vector<CubinImage> images;
-  for (const PlantedImage& image : planted_images())
-    if (image.wgmma_fault == -1) images.push_back({image.variant, "moe_kernel", image.bytes});
-  for (const PlantedImage& image : planted_images())
+  std::vector<CubinImage> images(cubin_images().begin(), cubin_images().end());
+  const auto take = [&](const PlantedImage& image) {
     for (CubinImage& own : images)
-      if (place >= 0 && image.wgmma_fault == place && own.variant == image.variant) own.bytes = image.bytes;
+      if (own.variant == image.variant) own = {image.variant, "moe_kernel", image.bytes};
+  };
+  for (const PlantedImage& image : planted_images())
+    if (image.wgmma_fault == -1) take(image);
+  for (const PlantedImage& image : planted_images())
+    if (place >= 0 && image.wgmma_fault == place) take(image);
   return images;
 }
 
