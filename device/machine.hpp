@@ -38,10 +38,15 @@ class Machine {
   virtual void download(void* to, Address from, std::size_t bytes) = 0;
   virtual void fill(Address to, std::uint8_t byte, std::size_t bytes) = 0;
 
-  /// Bytes [rows, cols] with `stride` bytes a row; boxes of box_rows x 128 bytes land with the 128-byte
-  /// swizzle; what lies outside rows/cols arrives as zero.
+  /// Bytes [rows, cols] with `stride` bytes a row; boxes of box_rows x row_bytes(swizzle) bytes land with
+  /// that swizzle; what lies outside rows/cols arrives as zero.
   virtual hopper::TensorMap tensor_map(Address base, std::uint64_t rows, std::uint64_t cols,
-                                       std::uint64_t stride, unsigned box_rows) = 0;
+                                       std::uint64_t stride, unsigned box_rows, hopper::Swizzle swizzle) = 0;
+  /// With the 128-byte swizzle.
+  hopper::TensorMap tensor_map(Address base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
+                               unsigned box_rows) {
+    return tensor_map(base, rows, cols, stride, box_rows, hopper::Swizzle::b128);
+  }
 
   /// Launches variant number `variant` of device/kernels/variants.hpp with its parameter struct.
   virtual void launch(int variant, const LaunchConfig& config, const void* params,

@@ -145,6 +145,10 @@ Json to_json(const Counts& c) {
   j["tma_load_bytes"] = c.tma_load_bytes;
   j["tma_store_bytes"] = c.tma_store_bytes;
   j["tma_loads"] = c.tma_loads;
+  if (c.shared_wavefronts) {  // counted on the emulated SM only
+    j["shared_wavefronts"] = c.shared_wavefronts;
+    j["bank_conflicts"] = c.bank_conflicts;
+  }
   return j;
 }
 
@@ -158,6 +162,10 @@ Counts counts_from_json(const Json& j) {
   c.tma_load_bytes = get<std::int64_t>(j, "tma_load_bytes");
   c.tma_store_bytes = get<std::int64_t>(j, "tma_store_bytes");
   c.tma_loads = get<std::int64_t>(j, "tma_loads");
+  if (j.contains("shared_wavefronts")) {
+    c.shared_wavefronts = get<std::int64_t>(j, "shared_wavefronts");
+    c.bank_conflicts = get<std::int64_t>(j, "bank_conflicts");
+  }
   return c;
 }
 

@@ -108,14 +108,16 @@ void CudaMachine::fill(Address to, std::uint8_t byte, std::size_t bytes) {
 }
 
 hopper::TensorMap CudaMachine::tensor_map(Address base, std::uint64_t rows, std::uint64_t cols,
-                                          std::uint64_t stride, unsigned box_rows) {
+                                          std::uint64_t stride, unsigned box_rows, hopper::Swizzle swizzle) {
   static_assert(sizeof(CUtensorMap) == sizeof(hopper::TensorMap));
   CUtensorMap map;
   const cuuint64_t sizes[2] = {cols, rows}, strides[1] = {stride};
-  const cuuint32_t box[2] = {sm90::kSwizzleRowBytes, box_rows}, steps[2] = {1, 1};
+  static constexpr CUtensorMapSwizzle kModes[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                                  CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_32B};
+  const cuuint32_t box[2] = {hopper::row_bytes(swizzle), box_rows}, steps[2] = {1, 1};
   check(driver().tensor_map_encode_tiled(
             &map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, reinterpret_cast<void*>(base), sizes, strides, box, steps,
-            CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+            CU_TENSOR_MAP_INTERLEAVE_NONE, kModes[std::size_t(swizzle)], CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
         "cuTensorMapEncodeTiled");
   hopper::TensorMap out;

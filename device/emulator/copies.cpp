@@ -10,8 +10,6 @@
 namespace moe::device::emulator {
 namespace {
 
-std::uint32_t swizzled(std::uint32_t address) { return address ^ (((address >> 7) & 7) << 4); }
-
 void land(Cta& c, std::uint32_t offset, const void* sixteen_bytes) {
   std::memcpy(c.shared + offset, sixteen_bytes, kGranule);
   Granule& g = c.granules[offset / kGranule];
@@ -30,13 +28,13 @@ void land_row(Cta& c, const Copy& copy, std::uint32_t row) {
   const std::uint32_t target = copy.target + row * copy.row_bytes;
   for (std::uint32_t i = 0; i < copy.row_bytes; i += kGranule) {
     if (whole) {
-      land(c, swizzled(target + i), source + x + i);
+      land(c, swizzled(m.swizzle, target + i), source + x + i);
       continue;
     }
     std::uint8_t bytes[kGranule] = {};
     for (std::uint32_t j = 0; row_inside && j < kGranule; ++j)
       if (x + i + j >= 0 && x + i + j < std::int64_t(m.cols)) bytes[j] = source[x + i + j];
-    land(c, swizzled(target + i), bytes);
+    land(c, swizzled(m.swizzle, target + i), bytes);
   }
 }
 
@@ -173,16 +171,17 @@ void tma_load_2d(void* dst, const TensorMap* map, void* bar, int x, int y) {
   copy.rows = copy.map.box_rows;
   copy.row_bytes = copy.map.box_cols;
   copy.target = shared_offset(c, dst, kGranule, pc, "TMA copy");
-  if (copy.row_bytes != sm90::kSwizzleRowBytes || copy.rows == 0 || copy.rows > sm90::kTensorMapMaxBox) {
+  const hopper::Swizzle swizzle = copy.map.swizzle;
+  if (std::uint32_t(swizzle) > 3 || copy.row_bytes != row_bytes(swizzle) || copy.rows == 0 ||
+      copy.rows > sm90::kTensorMapMaxBox) {
     report(c, "tensor-map", pc, "the tensor map has boxes of ", copy.rows, " rows x ", copy.row_bytes,
-           " bytes; 1..256 rows x 128 bytes are emulated (is it a map made by this machine?)");
+           " bytes; 1..256 rows as wide as the swizzle are emulated (is it a map made by this machine?)");
     stop(c);
   }
-  if (copy.target % sm90::kSwizzleAtomBytes) {
-    report(
-        c, "alignment", pc, "the TMA box lands at shared offset ", copy.target,
-        ": the 128-byte swizzle that wgmma descriptors assume repeats every 1024 bytes, so the tile must be "
-        "1024-byte aligned");
+  if (copy.target % (8 * copy.row_bytes)) {
+    report(c, "alignment", pc, "the TMA box lands at shared offset ", copy.target, ": the ", copy.row_bytes,
+           "-byte swizzle that wgmma descriptors assume repeats every ", 8 * copy.row_bytes,
+           " bytes, so the tile must be ", 8 * copy.row_bytes, "-byte aligned");
     if (copy.target % 128) stop(c);
   }
   check_box(c, copy.map, x, y, pc);

@@ -13,6 +13,7 @@
 #include "device/emulator/global_order.hpp"
 #include "device/emulator/independence.hpp"
 #include "device/emulator/knowledge.hpp"
+#include "device/emulator/shared_wavefronts.hpp"
 #include "device/emulator/trace.hpp"
 #include "device/hopper/tensor_map.hpp"
 #include "fixtures/problem/sm90.hpp"
@@ -79,6 +80,7 @@ struct Thread {
   Fiber fiber;
   int id = 0, warp = 0, lane = 0, group = 0;  // group: warpgroup
   Blocked blocked = Blocked::no;
+  bool may_fail = false;  // its wait is a try_wait: it may also end without what it waits for
   std::uint32_t object = 0, argument = 0;  // what it is blocked on
   Pc pc = 0;
   std::uintptr_t stack_bottom = 0;
@@ -208,7 +210,7 @@ struct CachedRegion {
 };
 
 struct CtaCounts {
-  std::int64_t ctas = 0, mma = 0, load_bytes = 0, store_bytes = 0, loads = 0;
+  std::int64_t ctas = 0, mma = 0, load_bytes = 0, store_bytes = 0, loads = 0, wavefronts = 0, conflicts = 0;
   std::array<std::int64_t, 33> wgmma{};  // by N / 8
 };
 
@@ -238,6 +240,7 @@ class Cta {
   AccessLog log, early;          // early: by threads that may be in front of griddepcontrol.wait
   bool waited_for_grid = false;  // some thread has executed it
   CtaTrace trace;                // filled where options->trace
+  SharedWavefronts wavefronts;   // where options->wavefronts
   // scheduling
   Random random;
   Fiber scheduler;
@@ -249,6 +252,7 @@ class Cta {
   std::array<std::uint32_t, kMaxWarps + 3> priority{};
   std::uint64_t next_change = 0;
   int elected = 0;
+  int failed_waits = 0;  // rounds in which only a failing try_wait let anybody go on, since a phase completed
   // memory
   std::uint8_t* window = nullptr;
   std::uint8_t* shared = nullptr;  // base of dynamic shared memory, inside the window

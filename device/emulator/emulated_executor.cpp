@@ -11,6 +11,7 @@ emulator::Options options_of_run(const EmulatedPlan& plan, std::uint64_t run) {
   emulator::Options options;
   if (run > 0) options = emulator::Options::adversarial(plan.seed * 1'000'003 + run, plan.arithmetic);
   options.arithmetic = plan.arithmetic;
+  options.wavefronts = run == 0;  // the counts that are shown are the first run's
   options.threads = plan.threads;
   return options;
 }

@@ -58,15 +58,16 @@ void EmulatedMachine::fill(Address to, std::uint8_t byte, std::size_t bytes) {
 }
 
 hopper::TensorMap EmulatedMachine::tensor_map(Address base, std::uint64_t rows, std::uint64_t cols,
-                                              std::uint64_t stride, unsigned box_rows) {
+                                              std::uint64_t stride, unsigned box_rows,
+                                              hopper::Swizzle swizzle) {
   if (base % 16 || stride % sm90::kTensorMapStrideAlignment || box_rows == 0 ||
       box_rows > unsigned(sm90::kTensorMapMaxBox) || rows == 0 || cols == 0)
     throw BadInput(
         "tensor map of " + std::to_string(rows) + " x " + std::to_string(cols) + " bytes, stride " +
         std::to_string(stride) + ", box of " + std::to_string(box_rows) +
         " rows: base and stride must be multiples of 16, the box 1..256 rows, the matrix not empty");
-  const hopper::EmulatedTensorMap described{base,   rows,     cols,
-                                            stride, box_rows, unsigned(sm90::kSwizzleRowBytes)};
+  const hopper::EmulatedTensorMap described{base,   rows, cols, stride, box_rows, hopper::row_bytes(swizzle),
+                                            swizzle};
   hopper::TensorMap map{};
   std::memcpy(&map, &described, sizeof described);
   return map;

@@ -34,8 +34,9 @@ class EmulatedMachine final : public Machine {
   void upload(Address to, const void* from, std::size_t bytes) override;
   void download(void* to, Address from, std::size_t bytes) override;
   void fill(Address to, std::uint8_t byte, std::size_t bytes) override;
+  using Machine::tensor_map;
   hopper::TensorMap tensor_map(Address base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
-                               unsigned box_rows) override;
+                               unsigned box_rows, hopper::Swizzle swizzle) override;
   void launch(int variant, const LaunchConfig& config, const void* params, std::size_t params_bytes) override;
   void synchronize() override { emulator_.synchronize(); }
   std::vector<std::string> take_reports() override;

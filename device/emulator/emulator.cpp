@@ -71,6 +71,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.index = index;
   c.reports.clear();
   c.stopped = c.deadlock = false;
+  c.failed_waits = 0;
   c.switches = c.accesses = c.steps = 0;
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
@@ -78,6 +79,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.early.clear();
   c.waited_for_grid = false;
   c.trace = {};
+  if (options.wavefronts) c.wavefronts.reset(int(launch.block) / 32);
   c.cached = CachedRegion{};
   c.thread_count = int(launch.block);
   if (c.check) {
@@ -144,6 +146,11 @@ struct Finished {
         traces(options.trace ? launch.grid : 0),
         first_failed(launch.grid) {}
   void take(Cta& c) {
+    if (c.options->wavefronts) {
+      c.wavefronts.finish();
+      c.counts.wavefronts = c.wavefronts.wavefronts();
+      c.counts.conflicts = c.wavefronts.conflicts();
+    }
     results[c.index] = {std::move(c.reports), c.counts, c.switches, c.accesses, c.stopped, c.deadlock};
     logs[c.index] = std::move(c.log);
     early[c.index] = std::move(c.early);
@@ -165,6 +172,8 @@ void merge(LaunchResult& all, std::vector<RawReport>& reports, CtaResult& one, s
   all.counts.tma_load_bytes += one.counts.load_bytes;
   all.counts.tma_store_bytes += one.counts.store_bytes;
   all.counts.tma_loads += one.counts.loads;
+  all.counts.shared_wavefronts += one.counts.wavefronts;
+  all.counts.bank_conflicts += one.counts.conflicts;
   for (std::size_t i = 0; i < one.counts.wgmma.size(); ++i)
     if (one.counts.wgmma[i]) all.counts.wgmma[int(i) * 8] += one.counts.wgmma[i];
   all.switches += one.switches;

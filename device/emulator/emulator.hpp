@@ -34,6 +34,7 @@ struct Options {
   int preempt = 0;       // 1/preempt chance to switch at each instruction; 0: only where a thread blocks
   std::uint8_t poison = 0xFF;                // fills shared memory before a CTA starts
   bool descending = false;                   // highest CTA first
+  bool wavefronts = false;                   // count those of shared memory
   bool trace = false;                        // note where each CTA's boxes and stores lie
   int max_reports = 12;                      // of one launch
   std::uint64_t max_switches = 400'000'000;  // of one CTA; more is called a livelock

@@ -67,6 +67,7 @@ __attribute__((noinline)) void memory_access(Cta& c, void* p, std::uint32_t byte
   if (a - reinterpret_cast<std::uintptr_t>(c.window) < kWindowBytes) {
     const std::uint32_t offset = shared_offset(c, p, bytes, pc, write ? "ordinary write" : "ordinary read");
     if (c.check) shared_access(c, offset, bytes, write, pc);
+    if (c.options->wavefronts) c.wavefronts.record(c.running->warp, c.running->lane, pc, offset, bytes);
   } else {
     if (c.together && write) maybe_yield(c, 8);  // not between the news of a write and the write itself
     global_access(c, a, bytes, write ? Access::write : Access::read, pc, write ? "store" : "load");

@@ -31,6 +31,7 @@ void complete_phase_if_due(Cta& c, int bar) {
            "the mbarrier phase completed although the copy issued here is in flight: expect_tx announced ",
            b.expected, " bytes, the copies of this phase carry ", b.issued);
   ++b.phase;
+  c.failed_waits = 0;
   if (c.check) {
     b.released.raise(c.mbarrier_component(bar), Clock(b.phase));
     b.acquired = b.released.publish(c.snapshots, true);
@@ -118,6 +119,7 @@ bool mbar_wait(void* bar, std::uint32_t parity, bool may_fail) {
   find_mbarrier(c, bar, pc, "mbarrier.try_wait", index);
   const auto incomplete = [&] { return (c.mbarriers[std::size_t(index)].phase & 1) == parity; };
   while (incomplete()) {  // tested when scheduled, so that a phase can be missed as on the card
+    c.running->may_fail = may_fail;
     block(c, Blocked::mbarrier, std::uint32_t(index), parity, pc);
     if (may_fail && incomplete()) return false;
   }

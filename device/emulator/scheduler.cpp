@@ -143,6 +143,16 @@ void report_deadlock(Cta& c, std::uint64_t others) {
   add_report(c, "deadlock", waiting.empty() ? 0 : waiting.begin()->first.second, std::move(s));
 }
 
+/// mbarrier.try_wait gives up after a while: a kernel may do something else then, like arrive itself. One
+/// that only tries again is in a deadlock.
+static bool fail_waits(Cta& c) {
+  constexpr int kRounds = 64;
+  if (++c.failed_waits > kRounds) return false;
+  for (Thread& t : c.threads)
+    if (t.blocked == Blocked::mbarrier && t.may_fail) set_runnable(c, t);
+  return c.runnable_warps != 0;
+}
+
 bool can_advance(const Cta& c) { return !c.stopped && (c.runnable_warps || pending_engines(c)); }
 
 void wake_thread(Cta& c, Thread& t) { set_runnable(c, t); }
@@ -159,6 +169,7 @@ Thread* next_thread(Cta& c) {
   c.running = nullptr;
   for (; !c.stopped; ++c.steps) {
     const std::uint32_t pending = pending_engines(c);
+    if (!c.runnable_warps && !pending && fail_waits(c)) continue;
     if (!c.runnable_warps && !pending) {
       const auto polls = [](const Thread& t) { return t.blocked == Blocked::poll; };
       const bool waits = c.together && std::any_of(c.threads.begin(), c.threads.end(), polls);

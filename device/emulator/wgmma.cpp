@@ -14,19 +14,29 @@ constexpr int kThreads = sm90::kThreadsPerWarpgroup, kRows = sm90::kWgmmaM, kSte
 
 std::uint32_t start_of(std::uint64_t descriptor) { return std::uint32_t(descriptor & 0x3FFF) << 4; }
 
-/// Shared offset of byte k (a multiple of 16) of an operand row: 8-row groups are SBO apart, rows 128 bytes,
-/// and address bits 4-6 are XORed with bits 7-9 (PTX ISA, "Matrix Descriptor" and "Tensor Swizzling Modes").
-std::uint32_t operand_offset(std::uint64_t descriptor, std::uint32_t row, std::uint32_t k) {
-  const std::uint32_t stride = std::uint32_t((descriptor >> 32) & 0x3FFF) << 4;
-  const std::uint32_t a = start_of(descriptor) + row / 8 * stride + row % 8 * 128 + k;
-  return a ^ (((a >> 7) & 7) << 4);
-}
+/// A K-major operand as its descriptor says (PTX ISA, "Matrix Descriptor" and "Tensor Swizzling Modes"):
+/// 8-row groups are SBO apart; with a swizzle a row is as wide as that, without one 16 bytes, and LBO lies
+/// between columns.
+struct Operand {
+  hopper::Swizzle swizzle;
+  std::uint32_t start, column, group, row;
+  explicit Operand(std::uint64_t descriptor)
+      : swizzle(hopper::Swizzle(descriptor >> 62)),
+        start(start_of(descriptor)),
+        column(swizzle == hopper::Swizzle::none ? std::uint32_t((descriptor >> 16) & 0x3FFF) << 4 : 16),
+        group(std::uint32_t((descriptor >> 32) & 0x3FFF) << 4),
+        row(row_bytes(swizzle)) {}
+  /// Shared offset of byte k (a multiple of 16) of a row.
+  std::uint32_t offset(std::uint32_t r, std::uint32_t k) const {
+    return swizzled(swizzle, start + r / 8 * group + r % 8 * row + k / 16 * column);
+  }
+};
 
 void read_operand(const Cta& c, std::uint64_t descriptor, int rows, std::uint8_t* to) {
+  const Operand operand(descriptor);
   for (int r = 0; r < rows; ++r)
     for (int k = 0; k < kStepBytes; k += 16)
-      std::memcpy(to + r * kStepBytes + k,
-                  c.shared + operand_offset(descriptor, std::uint32_t(r), std::uint32_t(k)), 16);
+      std::memcpy(to + r * kStepBytes + k, c.shared + operand.offset(std::uint32_t(r), std::uint32_t(k)), 16);
 }
 
 /// Calls move(slab, registers) for each pair of accumulators of each thread; slab is d[64][n], row-major.
@@ -80,16 +90,21 @@ void update_minimum(Cta& c, Warpgroup& g, int group) {
 }
 
 void check_operand(Cta& c, const WgmmaOp& op, bool is_b, const Observer* seen, AsyncReader reader) {
-  const std::uint64_t descriptor = is_b ? op.desc_b : op.desc_a;
-  const std::uint32_t rows = is_b ? std::uint32_t(op.n) : std::uint32_t(kRows), start = start_of(descriptor);
+  const Operand operand(is_b ? op.desc_b : op.desc_a);
+  const std::uint32_t rows = is_b ? std::uint32_t(op.n) : std::uint32_t(kRows), start = operand.start;
+  const std::uint32_t atom = 8 * operand.row;
   const char* letter = is_b ? "B" : "A";
-  if (descriptor >> 62 != 1 || ((descriptor >> 32) & 0x3FFF) << 4 != sm90::kSwizzleAtomBytes)
-    report(c, "descriptor", op.pc, "matrix descriptor ", letter,
-           " is not K-major with the 128-byte swizzle and 1024 bytes between 8-row groups");
-  if (start % sm90::kSwizzleAtomBytes >= 128)
+  if (operand.group != atom)
+    report(c, "descriptor", op.pc, "matrix descriptor ", letter, " has ", operand.group,
+           " bytes between 8-row groups; a K-major tile with its ", operand.row, "-byte rows has ", atom);
+  if (operand.swizzle != hopper::Swizzle::none && start % atom >= operand.row)
     report(c, "alignment", op.pc, "matrix descriptor ", letter, " starts at shared offset ", start,
-           ": with the 128-byte swizzle the tile must be 1024-byte aligned");
-  const std::uint32_t end = operand_offset(descriptor, rows - 1, 0) / 128 * 128 + 128;
+           ": with the ", operand.row, "-byte swizzle the tile must be ", atom, "-byte aligned");
+  if (operand.swizzle != hopper::Swizzle::none && start % operand.row + kStepBytes > operand.row)
+    report(c, "descriptor", op.pc, "matrix descriptor ", letter, " starts at byte ", start % operand.row,
+           " of a row of ", operand.row, ": the ", kStepBytes, " bytes of the instruction leave the tile");
+  const std::uint32_t last = operand.offset(rows - 1, 0), past = operand.offset(rows - 1, 16);
+  const std::uint32_t end = std::max(last, past) / operand.row * operand.row + operand.row;
   if (end > c.shared_bytes) {
     report(c, "smem-bounds", op.pc, "matrix descriptor ", letter, " covers shared memory up to offset ", end,
            " of ", c.shared_bytes);
@@ -99,7 +114,7 @@ void check_operand(Cta& c, const WgmmaOp& op, bool is_b, const Observer* seen, A
   const char* what = is_b ? "wgmma (operand B)" : "wgmma (operand A)";
   for (std::uint32_t r = 0; r < rows; ++r)
     for (std::uint32_t k = 0; k < std::uint32_t(kStepBytes); k += 16)
-      async_read(c, operand_offset(descriptor, r, k), 16, *seen, op.pc, what, reader);
+      async_read(c, operand.offset(r, k), 16, *seen, op.pc, what, reader);
 }
 
 void formed(Cta& c, int group, std::uint32_t number) {
@@ -176,10 +191,10 @@ void release_wgmma_waits(Cta& c, int group) {
 namespace moe::hopper::engine {
 using namespace moe::device::emulator;
 
-std::uint64_t desc_sw128(const void* p) {
+std::uint64_t descriptor(const void* p, Swizzle swizzle, std::uint32_t column_bytes) {
   const std::uint64_t offset = std::uint64_t(static_cast<const std::uint8_t*>(p) - current->shared);
-  return (offset & 0x3FFFF) >> 4 | std::uint64_t(1) << 16 | std::uint64_t(1024 >> 4) << 32 |
-         std::uint64_t(1) << 62;
+  return (offset & 0x3FFFF) >> 4 | std::uint64_t(column_bytes >> 4) << 16 |
+         std::uint64_t(8 * row_bytes(swizzle) >> 4) << 32 | std::uint64_t(swizzle) << 62;
 }
 
 void wgmma_fence(float* d, int registers) {

@@ -62,7 +62,7 @@ void wgmma_fence(float* d, int registers);
 void wgmma_e4m3(float* d, int n, std::uint64_t desc_a, std::uint64_t desc_b, bool scale_d);
 void wgmma_commit();
 void wgmma_wait(int groups_left, float* d, int registers);
-std::uint64_t desc_sw128(const void* p);
+std::uint64_t descriptor(const void* p, Swizzle swizzle, std::uint32_t column_bytes);
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b);
 void named_barrier(int id, int threads);
 void cta_sync();
@@ -144,7 +144,11 @@ constexpr bool has_wgmma_body(int n) {
   return n == 8 || n == 16 || n == 24 || n == 32 || n == 48 || n == 64 || n == 96 || n == 128 || n == 192 ||
          n == 256;
 }
-MOE_HD std::uint64_t desc_sw128(const void* p) { return engine::desc_sw128(p); }
+MOE_HD std::uint64_t desc_sw128(const void* p) { return engine::descriptor(p, Swizzle::b128, 16); }
+template <Swizzle S>
+MOE_HD std::uint64_t descriptor(const void* p, std::uint32_t column_bytes = 16) {
+  return engine::descriptor(p, S, column_bytes);
+}
 template <int R>
 MOE_HD void wgmma_fence(float (&d)[R]) {
   engine::wgmma_fence(d, R);

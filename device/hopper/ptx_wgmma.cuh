@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "device/hopper/ptx_sync.cuh"
+#include "device/hopper/tensor_map.hpp"
 #include "device/hopper/wgmma_operands.cuh"
 
 namespace moe::hopper {
@@ -18,6 +19,15 @@ namespace moe::hopper {
 MOE_PTX std::uint64_t desc_sw128(const void* p) {
   const std::uint64_t start = (shared_address(p) & 0x3FFFF) >> 4;
   return start | (std::uint64_t(1) << 16) | (std::uint64_t(1024 >> 4) << 32) | (std::uint64_t(1) << 62);
+}
+
+/// The same for any swizzle: rows of row_bytes(S) bytes, 8-row groups 8 rows apart, tile aligned to 8 rows. Without
+/// a swizzle a row is 16 bytes and `column_bytes` is the distance of the columns of 16 bytes along K.
+template <Swizzle S>
+MOE_PTX std::uint64_t descriptor(const void* p, std::uint32_t column_bytes = 16) {
+  constexpr std::uint64_t kGroup = 8 * row_bytes(S) >> 4;
+  return (shared_address(p) & 0x3FFFF) >> 4 | std::uint64_t(column_bytes >> 4) << 16 | kGroup << 32 |
+         std::uint64_t(S) << 62;
 }
 
 namespace detail {

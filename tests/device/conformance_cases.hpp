@@ -45,6 +45,15 @@ class ConformanceRun {
     run("exchange", "exchange", 64 * 5 * 4);
     reduce();
     for (int batch = 0; batch < 4; ++batch) redux(batch);
+    layout("wgmma_b64", hopper::Swizzle::b64);
+    layout("wgmma_b32", hopper::Swizzle::b32);
+    layout("wgmma_none", hopper::Swizzle::none);
+    for (const hopper::Swizzle s : {hopper::Swizzle::b64, hopper::Swizzle::b32, hopper::Swizzle::none})
+      for (const auto& [x, y] : {std::pair{64, 3}, {-16, -5}, {192, 80}}) box(x, y, s);
+    params_.in = reinterpret_cast<const std::uint8_t*>(put(codes(64, 21)));
+    run("phases", "phases", 9 * 4);
+    params_.in = reinterpret_cast<const std::uint8_t*>(put(codes(128 * 4, 22)));
+    run("grid_words", "grid_words", (64 + 128 * 4) * 4, 4, 0);
     return std::move(lines_);
   }
 
@@ -69,10 +78,10 @@ class ConformanceRun {
     const device::Address out = machine_.allocate(out_bytes, device::BufferUse::output, "out");
     machine_.fill(out, std::uint8_t(fill), out_bytes);
     params_.out = reinterpret_cast<std::uint8_t*>(out);
-    device::launch(machine_, i,
-                   {grid, unsigned(conformance::kKernels[i].threads),
-                    std::size_t(conformance::kKernels[i].shared_bytes)},
-                   params_);
+    device::LaunchConfig config{grid, unsigned(conformance::kKernels[i].threads),
+                                std::size_t(conformance::kKernels[i].shared_bytes)};
+    config.cooperative = name == "grid_words";
+    device::launch(machine_, i, config, params_);
     machine_.synchronize();
     std::vector<std::uint8_t> bytes(out_bytes);
     machine_.download(bytes.data(), out, out_bytes);
@@ -87,13 +96,24 @@ class ConformanceRun {
     const std::string name = "wgmma_" + std::to_string(n);
     run(name.c_str(), name, std::size_t(64 * n * 4));
   }
-  void box(int x, int y) {
+  void layout(const char* name, hopper::Swizzle swizzle) {
+    const auto map = [&](std::uint64_t seed) {
+      return machine_.tensor_map(put(codes(64 * 128, seed)), 64, 128, 128, 64, swizzle);
+    };
+    params_.a = map(31);
+    params_.b = map(32);
+    run(name, name, 64 * 64 * 4);
+  }
+  void box(int x, int y, hopper::Swizzle swizzle = hopper::Swizzle::b128) {
     std::vector<std::uint8_t> bytes(100 * 240);
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::uint8_t(1 + i % 251);
-    params_.a = machine_.tensor_map(put(bytes), 100, 208, 240, 64);
+    params_.a = machine_.tensor_map(put(bytes), 100, 208, 240, 64, swizzle);
     params_.x = x;
     params_.y = y;
-    run("tma_box", "tma_box_" + std::to_string(x) + "_" + std::to_string(y), 64 * 128);
+    params_.n = std::int32_t(row_bytes(swizzle));
+    const std::string width = swizzle == hopper::Swizzle::b128 ? "" : std::to_string(params_.n) + "_";
+    run("tma_box", "tma_box_" + width + std::to_string(x) + "_" + std::to_string(y),
+        64 * std::size_t(params_.n));
   }
   void bulk(int n) {
     params_.in = reinterpret_cast<const std::uint8_t*>(put(codes(4096, 77)));

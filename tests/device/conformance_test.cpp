@@ -98,6 +98,7 @@ TEST(Conformance, TmaBoxIsSwizzledAndZeroOutsideTheMatrix) {
     for (int seed = -1; seed < 5; ++seed) {
       bench.params.x = x;
       bench.params.y = y;
+      bench.params.n = 128;
       const LaunchResult r = bench.run("tma_box", seed);
       EXPECT_EQ(r.counts.tma_load_bytes, 64 * 128);
       for (int row = 0; row < 64; ++row)
@@ -108,6 +109,77 @@ TEST(Conformance, TmaBoxIsSwizzledAndZeroOutsideTheMatrix) {
               << x << " " << y << " " << row << " " << c;
         }
     }
+}
+
+struct Layout {
+  const char* name;
+  hopper::Swizzle swizzle;
+};
+constexpr Layout kLayouts[] = {{"wgmma_b64", hopper::Swizzle::b64},
+                               {"wgmma_b32", hopper::Swizzle::b32},
+                               {"wgmma_none", hopper::Swizzle::none}};
+
+// Catches: a descriptor of another layout that is read as if it had the 128-byte swizzle.
+TEST(Conformance, WgmmaOfEveryLayoutEqualsADirectProduct) {
+  for (const auto& [name, swizzle] : kLayouts) {
+    Bench bench;
+    auto* a = bench.input<std::uint8_t>(64 * 128);
+    auto* b = bench.input<std::uint8_t>(64 * 128);
+    auto* out = bench.output<float>(64 * 64);
+    Scramble random{8};
+    for (int i = 0; i < 64 * 128; ++i) a[i] = integer_code(random.below(9) - 4);
+    for (int i = 0; i < 64 * 128; ++i) b[i] = integer_code(random.below(9) - 4);
+    bench.params.a = tensor_map(a, 64, 128, 128, 64, swizzle);
+    bench.params.b = tensor_map(b, 64, 128, 128, 64, swizzle);
+    for (int seed = -1; seed < 3; ++seed) {
+      bench.run(name, seed);
+      for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < 64; ++j) {
+          float sum = 0;
+          for (int k = 0; k < 128; ++k) sum += decode_e4m3(a[i * 128 + k]) * decode_e4m3(b[j * 128 + k]);
+          ASSERT_EQ(out[i * 64 + j], sum) << name << " row " << i << " column " << j << " seed " << seed;
+        }
+    }
+  }
+}
+
+// Catches: a narrow box that is swizzled by the wrong address bits, or not zero outside the matrix.
+TEST(Conformance, NarrowBoxesAreSwizzledByTheirWidth) {
+  for (const auto& [name, swizzle] : kLayouts) {
+    const int width = int(row_bytes(swizzle));
+    Bench bench;
+    auto* in = bench.input<std::uint8_t>(100 * 240);
+    auto* out = bench.output<std::uint8_t>(64 * 128);
+    for (int i = 0; i < 100 * 240; ++i) in[i] = std::uint8_t(1 + i % 251);
+    bench.params.a = tensor_map(in, 100, 208, 240, 64, swizzle);
+    bench.params.n = width;
+    for (const auto& [x, y] : {std::pair{64, 3}, {-16, -5}, {192, 80}}) {
+      bench.params.x = x;
+      bench.params.y = y;
+      EXPECT_EQ(bench.run("tma_box").counts.tma_load_bytes, 64 * width);
+      for (int row = 0; row < 64; ++row)
+        for (int c = 0; c < width; ++c) {
+          const bool inside = y + row >= 0 && y + row < 100 && x + c >= 0 && x + c < 208;
+          // which 128-byte line of shared memory the row lies in permutes the 16-byte pieces of a row
+          const int line = row * width / 128, piece = (c / 16) ^ (line % (width / 16));
+          ASSERT_EQ(out[row * width + piece * 16 + c % 16], inside ? in[(y + row) * 240 + x + c] : 0)
+              << width << " " << x << " " << y << " " << row << " " << c;
+        }
+    }
+  }
+}
+
+// Catches: a parity that is taken for the other one, and a try_wait that never gives up.
+TEST(Conformance, PhasesAreToldByTheirParity) {
+  Bench bench;
+  auto* out = bench.output<std::uint32_t>(9);
+  auto* in = bench.input<std::uint32_t>(16);
+  in[15] = 77;
+  for (int seed = -1; seed < 8; ++seed) {
+    bench.run("phases", seed);
+    EXPECT_EQ(std::vector<std::uint32_t>(out, out + 9),
+              (std::vector<std::uint32_t>{1, 0, 0, 1, 0, 0, 1, 0, 77}));
+  }
 }
 
 // Catches: lost or doubled bytes of bulk copies.

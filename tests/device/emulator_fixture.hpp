@@ -21,7 +21,7 @@ MmaStep integer_arithmetic();
 std::uint8_t integer_code(int value);
 
 hopper::TensorMap tensor_map(const void* base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
-                             unsigned box_rows);
+                             unsigned box_rows, hopper::Swizzle swizzle = hopper::Swizzle::b128);
 
 struct PipelineProblem {
   device::emulator::GlobalMemory memory;

@@ -37,9 +37,14 @@ MmaStep integer_arithmetic() { return {wgmma, mma}; }
 std::uint8_t integer_code(int value) { return encode_e4m3(float(value)); }
 
 hopper::TensorMap tensor_map(const void* base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
-                             unsigned box_rows) {
-  const hopper::EmulatedTensorMap described{
-      reinterpret_cast<std::uint64_t>(base), rows, cols, stride, box_rows, 128};
+                             unsigned box_rows, hopper::Swizzle swizzle) {
+  const hopper::EmulatedTensorMap described{reinterpret_cast<std::uint64_t>(base),
+                                            rows,
+                                            cols,
+                                            stride,
+                                            box_rows,
+                                            hopper::row_bytes(swizzle),
+                                            swizzle};
   hopper::TensorMap map{};
   std::memcpy(&map, &described, sizeof described);
   return map;

@@ -44,13 +44,104 @@ MOE_KERNEL_NAMESPACE {
     std::uint64_t* bar = one_barrier(smem + 64 * 128);
     if (threadIdx.x == 0) {
       prefetch_map(&p.a);
-      mbar_arrive_expect_tx(bar, 64 * 128);
+      mbar_arrive_expect_tx(bar, std::uint32_t(64 * p.n));
       tma_load_2d(smem, &p.a, bar, p.x, p.y);
     }
     while (!mbar_try_wait(bar, 0)) {
     }
-    for (int i = int(threadIdx.x); i < 64 * 8; i += 128)
+    for (int i = int(threadIdx.x); i < 4 * p.n; i += 128)
       reinterpret_cast<uint4*>(p.out)[i] = reinterpret_cast<const uint4*>(smem)[i];
+  }
+
+  /// Tiles of row_bytes(S) bytes of K each, 64 rows of A and of B.
+  template <Swizzle S>
+  __device__ __forceinline__ void wgmma_layout(const Params& p) {
+    constexpr int kRow = int(row_bytes(S)), kTile = 64 * kRow;
+    std::uint8_t *smem = dynamic_smem(), *b_tiles = smem + 64 * 128;
+    std::uint64_t* bar = one_barrier(smem + 2 * 64 * 128);
+    const int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+    if (threadIdx.x == 0) {
+      mbar_arrive_expect_tx(bar, 2 * 64 * 128);
+      for (int tile = 0; tile < 128 / kRow; ++tile) {
+        tma_load_2d(smem + tile * kTile, &p.a, bar, tile * kRow, 0);
+        tma_load_2d(b_tiles + tile * kTile, &p.b, bar, tile * kRow, 0);
+      }
+    }
+    mbar_wait(bar, 0);
+    float d[32];
+    wgmma_fence(d);
+    for (int k = 0; k < 128; k += 32) {
+      const int tile = k / kRow, within = k % kRow;
+      wgmma_e4m3<64>(d, descriptor<S>(smem + tile * kTile, kTile) + std::uint64_t(within / 16),
+                     descriptor<S>(b_tiles + tile * kTile, kTile) + std::uint64_t(within / 16), k != 0);
+    }
+    wgmma_commit();
+    wgmma_wait<0>(d);
+    float* out = reinterpret_cast<float*>(p.out);
+    for (int i = 0; i < 32; ++i)
+      out[(16 * warp + lane / 4 + 8 * (i >> 1 & 1)) * 64 + 8 * (i >> 2) + 2 * (lane % 4) + (i & 1)] = d[i];
+  }
+
+  __device__ __forceinline__ void phases(const Params& p) {
+    std::uint8_t* smem = dynamic_smem();
+    std::uint64_t* bar = reinterpret_cast<std::uint64_t*>(smem + 1024);
+    std::uint32_t* out = reinterpret_cast<std::uint32_t*>(p.out);
+    if (threadIdx.x != 0) return;
+    mbar_init(bar, 2);
+    fence_mbar_init();
+    out[0] = mbar_try_wait(bar, 1);  // the phase in front of the first counts as complete
+    out[1] = mbar_try_wait(bar, 0);
+    mbar_arrive(bar);
+    out[2] = mbar_try_wait(bar, 0);
+    mbar_arrive(bar);
+    out[3] = mbar_try_wait(bar, 0);
+    out[4] = mbar_try_wait(bar, 1);
+    mbar_arrive_expect_tx(bar, 64);
+    mbar_arrive(bar);
+    out[5] = mbar_try_wait(bar, 1);  // all have arrived, bytes are missing
+    bulk_load(smem, p.in, 64, bar);
+    mbar_wait(bar, 1);
+    out[6] = mbar_try_wait(bar, 1);
+    out[7] = mbar_try_wait(bar, 0);
+    out[8] = reinterpret_cast<const std::uint32_t*>(smem)[15];
+  }
+
+  /// Each CTA's 128 words pass to three others: by a counter and a bulk load, by a flag, by fences.
+  __device__ __forceinline__ void grid_words(const Params& p) {
+    std::uint32_t* words = reinterpret_cast<std::uint32_t*>(p.out);
+    std::uint32_t *counter = words, *fenced = words + 4, *flags = words + 8, *middle = words + 64;
+    const unsigned ctas = gridDim.x, cta = blockIdx.x, t = threadIdx.x;
+    std::uint8_t* smem = dynamic_smem();
+    std::uint64_t* bar = one_barrier(smem + 1024);
+    middle[128 * cta + t] = reinterpret_cast<const std::uint32_t*>(p.in)[t] * (cta + 1);
+    cta_sync();
+    if (t == 0) {
+      atomic_add_release(counter, 1);
+      while (ld_acquire(counter) < ctas) {
+      }
+      fence_proxy_async_global();
+      mbar_arrive_expect_tx(bar, 512);
+      bulk_load(smem, middle + 128 * ((cta + 1) % ctas), 512, bar);
+    }
+    mbar_wait(bar, 0);
+    std::uint32_t value = reinterpret_cast<const std::uint32_t*>(smem)[t];
+    if (t == 0) {
+      st_release(flags + cta, 1);
+      while (ld_acquire(flags + (cta + 2) % ctas) != 1) {
+      }
+    }
+    cta_sync();
+    value += 3 * middle[128 * ((cta + 2) % ctas) + t];
+    cta_sync();
+    if (t == 0) {
+      fence_gpu();
+      atomic_add(fenced, 1);
+      while (ld_volatile(reinterpret_cast<const uint4*>(fenced)).x < ctas) {
+      }
+      fence_gpu();
+    }
+    cta_sync();
+    middle[128 * cta + t] = value;  // all have read what stood here
   }
 
   __device__ __forceinline__ void bulk_copy(const Params& p) {
@@ -150,6 +241,11 @@ MOE_KERNEL_NAMESPACE {
     if constexpr (Index == 14) exchange(p);
     if constexpr (Index == 15) reduce(p);
     if constexpr (Index == 16) redux(p);
+    if constexpr (Index == 17) wgmma_layout<Swizzle::b64>(p);
+    if constexpr (Index == 18) wgmma_layout<Swizzle::b32>(p);
+    if constexpr (Index == 19) wgmma_layout<Swizzle::none>(p);
+    if constexpr (Index == 20) phases(p);
+    if constexpr (Index == 21) grid_words(p);
   }
 }
 }  // namespace moe::hopper::conformance
