@@ -31,14 +31,14 @@ std::vector<std::string> to_words(const ExecutorPlan& p) {
           p.name,
           std::to_string(p.threads),
           std::to_string(p.sms),
-          std::to_string(p.seed),
+          std::to_string(p.first_schedule),
           p.semantics.empty() ? "-" : p.semantics};
 }
 
 ExecutorPlan plan_from_words(const std::vector<std::string>& words) {
   if (words.size() != 6) throw BadInput("worker is started by the program itself");
   return {words[1], int(parse_count(words[2], 1, 4096)), int(parse_count(words[3], 1, 4096)),
-          parse_seed(words[4]), words[5] == "-" ? std::string() : words[5]};
+          int(parse_count(words[4], 1, 1'000'000)), words[5] == "-" ? std::string() : words[5]};
 }
 
 std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
@@ -46,7 +46,8 @@ std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
   if (plan.name == "cuda") return device::make_cuda_executor(0);
 #if MOE_HAVE_EMULATOR
   if (plan.name == "emulated")
-    return device::make_emulated_executor({reference::mma_step(), plan.sms, plan.threads, plan.seed});
+    return device::make_emulated_executor(
+        {reference::mma_step(), plan.sms, plan.threads, 0, plan.first_schedule});
 #else
   if (plan.name == "emulated")
     throw MachineFailure("this build has no emulated SM: configure with -DMOE_EMULATOR=ON and build again");

@@ -17,7 +17,7 @@ struct ExecutorPlan {
   std::string name = "emulated";  // or cuda, reference, process:CMD
   int threads = 1;
   int sms = 1;              // that the emulated card has
-  std::uint64_t seed = 1;   // of the emulated orders of completion
+  int first_schedule = 1;   // number of the emulated order that a session's second run takes
   std::string semantics{};  // preset that the reference executor follows; empty = the built-in kernels' own
 };
 std::vector<std::string> to_words(const ExecutorPlan& plan);

@@ -160,8 +160,11 @@ void check_run(const Given& given, Options& o) {
           "--require-gpu and --executor {} contradict each other: only cuda uses a GPU", o.run.executor));
     o.run.executor = "cuda";
   }
-  if (given.count("schedules") && o.run.executor != "emulated")
-    throw BadInput(fmt::format("--schedules belongs to --executor emulated, not to {}", o.run.executor));
+  for (const char* one : {"schedules", "first-schedule"})
+    if (given.count(one) && o.run.executor != "emulated")
+      throw BadInput(fmt::format("--{} belongs to --executor emulated, not to {}", one, o.run.executor));
+  if (given.count("first-schedule") && o.run.schedules < 2)
+    throw BadInput("--first-schedule needs --schedules 2 or more: the first one is always the plain order");
   if (given.count("semantics") && o.run.executor != "reference")
     throw BadInput(
         fmt::format("--semantics belongs to --executor reference, not to {}: a kernel rounds as it does",

@@ -49,7 +49,8 @@ struct RunOptions {
   bool infer = false;         // judge by inferred Semantics although the kernel declares its own
   int trials = 0;             // 0: no random cases
   double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
-  int schedules = 1;          // seeds of the emulated SM's asynchronous completions
+  int schedules = 1;          // orders of the emulated SM's asynchronous completions, the plain one first
+  int first_schedule = 1;     // number of the first one behind the plain one
   bool allow_mistrusted = false;
   std::optional<double> time_budget_s;
   double case_time_s = 300;  // the watchdog's patience with one run

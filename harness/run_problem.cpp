@@ -108,7 +108,10 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
   trial.outputs = first.outputs;
   Verdict v = judge_run(c, inputs, first, plan, ground);
   const int runs = plan.repeats + (plan.graph ? 1 : 0);
-  if (!not_bad(v)) note_other_bytes(trial, first, plan, v);
+  if (!not_bad(v)) {
+    trial.failed_run = 0;
+    note_other_bytes(trial, first, plan, v);
+  }
   for (int i = 1; i < runs && not_bad(v); ++i) {
     const device::RunResult next =
         trial.session->run(i < plan.repeats ? device::RunMode::eager : device::RunMode::graph);
@@ -119,6 +122,7 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
       continue;
     }
     v = std::move(other);
+    trial.failed_run = i;
     if (not_bad(v)) v = verdict_of(Correctness::failed, "two runs gave different bytes");
     v.fault_class = "an order of events that matters";
   }
@@ -214,9 +218,22 @@ std::string shell_word(std::string_view text) {
   return quoted + "'";
 }
 
-std::string replay_line(const Case& c, const RunPlan& plan) {
-  return fmt::format("{} check --executor {} {}--case {}", shell_word(plan.program),
-                     shell_word(plan.executor->name()), plan.options, shell_word(to_line(c)));
+namespace {
+
+/// The plain order and, of the others, all that were asked for or the one that failed.
+std::string schedule_options(const RunPlan& plan, std::optional<int> failed_run) {
+  if (plan.executor->name() != "emulated" || plan.repeats < 2 || failed_run == 0) return "";
+  const int first = plan.first_schedule + (failed_run ? *failed_run - 1 : 0);
+  return fmt::format("--schedules {} ", failed_run ? 2 : plan.repeats) +
+         (first == 1 ? "" : fmt::format("--first-schedule {} ", first));
+}
+
+}  // namespace
+
+std::string replay_line(const Case& c, const RunPlan& plan, std::optional<int> failed_run) {
+  return fmt::format("{} check --executor {} {}{}--case {}", shell_word(plan.program),
+                     shell_word(plan.executor->name()), plan.options, schedule_options(plan, failed_run),
+                     shell_word(to_line(c)));
 }
 
 bool inputs_follow_tile(const Problem& p) {
@@ -242,7 +259,7 @@ void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>
     record.verdict = verdict_of(Correctness::refused, refused.what());
   }
   record.verdict->reason = bounded_line(record.verdict->reason);
-  record.verdict->replay = replay_line(record.trial, plan);
+  record.verdict->replay = replay_line(record.trial, plan, trial.failed_run);
   record.elapsed_s += plan.now() - started;
 }
 

@@ -24,6 +24,7 @@ struct RunPlan {
   double judge_budget = 2e9;
   bool judge = true;                  // bench judges one run before it times
   int repeats = 1;                    // runs of one session; each is judged, all must agree to the bit
+  int first_schedule = 1;             // number of the emulated order that the second run takes
   SemanticsFinder* finder = nullptr;  // asked about kernels that declare nothing; null: none is asked
   bool infer = false;                 // ask it about every kernel, whatever it declares
   bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
@@ -53,6 +54,7 @@ struct OpenTrial {
   std::unique_ptr<device::Session> session;  // null where the executor refused
   TensorSet outputs;                         // of the first run
   Ground ground;
+  std::optional<int> failed_run;  // the first whose verdict is bad: a replay needs no other
   bool passed() const { return record.verdict->correctness == Correctness::passed; }
 };
 OpenTrial open_trial(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan);
@@ -69,7 +71,8 @@ std::string no_room(const Problem& problem, const Routing& routing, const RunPla
 bool inputs_follow_tile(const Problem& problem);
 
 /// "moeproof check --case '...' --executor emulated".
-std::string replay_line(const Case& c, const RunPlan& plan);
+/// `failed_run`: the one that is to be seen again, instead of all.
+std::string replay_line(const Case& c, const RunPlan& plan, std::optional<int> failed_run = {});
 
 /// `text` as one word of a shell's command line.
 std::string shell_word(std::string_view text);

@@ -40,7 +40,6 @@ std::string replay_options(const RunOptions& run) {
   const RunOptions usual;
   std::string text;
   if (run.judge_budget != usual.judge_budget) text += fmt::format("--judge-budget {:g} ", run.judge_budget);
-  if (run.schedules != usual.schedules) text += fmt::format("--schedules {} ", run.schedules);
   if (run.case_time_s != usual.case_time_s)
     text += fmt::format("{}--case-timeout {:g}s ", run.isolate ? "--isolate " : "", run.case_time_s);
   return text;
@@ -77,7 +76,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   require_writable(o.output);
   const int threads = host_threads();
   const Hardware hardware = load_hardware(o.hardware);
-  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.problem.seed, o.run.semantics};
+  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.run.first_schedule, o.run.semantics};
   Suite suite{o,
               s,
               choose_executor(executor, o.run.isolate, o.run.case_time_s),
@@ -100,6 +99,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.judge_budget = o.run.judge_budget;
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   suite.plan.repeats = process ? kForeignRuns : o.run.schedules;
+  suite.plan.first_schedule = o.run.first_schedule;
   suite.plan.graph = suite.chosen.graph;
   suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
   suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};

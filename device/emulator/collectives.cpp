@@ -155,6 +155,11 @@ unsigned thread_index() noexcept { return unsigned(current->running->id); }
 unsigned cta_index() noexcept { return current->index; }
 unsigned cta_size() noexcept { return current->launch->block; }
 unsigned grid_size() noexcept { return current->launch->grid; }
+void at_tile(int expert, int row, int panel) { current->running->place = {expert, row, panel, -1, 0}; }
+void at_k_block(int k_block, int stage) {
+  current->running->place.k_block = k_block;
+  current->running->place.stage = stage;
+}
 std::uint8_t* dynamic_smem() noexcept { return current->shared; }
 
 void named_barrier(int id, int threads) { barrier(*current, id, threads, MOE_CALLER()); }

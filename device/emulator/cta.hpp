@@ -83,6 +83,10 @@ struct Thread {
   bool may_fail = false;  // its wait is a try_wait: it may also end without what it waits for
   std::uint32_t object = 0, argument = 0;  // what it is blocked on
   Pc pc = 0;
+  struct Place {  // as the kernel says
+    int expert = -1, row = 0, panel = 0, k_block = -1, stage = 0;
+  };
+  Place place;
   std::uintptr_t stack_bottom = 0;
   Knowledge knows;
   std::array<Accumulators, 8> accumulators{};
@@ -239,8 +243,10 @@ class Cta {
   CtaCounts counts;
   AccessLog log, early;          // early: by threads that may be in front of griddepcontrol.wait
   bool waited_for_grid = false;  // some thread has executed it
-  CtaTrace trace;                // filled where options->trace
-  SharedWavefronts wavefronts;   // where options->wavefronts
+  bool allowed_next = false,
+       allowed_early = false;   // griddepcontrol.launch_dependents; by a thread in front of it
+  CtaTrace trace;               // filled where options->trace
+  SharedWavefronts wavefronts;  // where options->wavefronts
   // scheduling
   Random random;
   Fiber scheduler;

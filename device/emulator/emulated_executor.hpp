@@ -13,11 +13,12 @@ struct EmulatedPlan {
   MmaStep arithmetic{};
   int sms = 1;             // that the layer sees
   int threads = 1;         // host threads that run CTAs
-  std::uint64_t seed = 0;  // of the orders of completion
+  std::uint64_t seed = 0;  // of the orders of completion, besides each case's own
+  int first_schedule = 1;  // number of the order of completion that the second run takes
 };
 
 /// The first run of a session is deterministic; each further one takes another order of asynchronous
-/// completion, drawn from the plan's seed and the run's number.
+/// completion, drawn from the case's seed and the order's number, so that a case's line names it.
 std::unique_ptr<Executor> make_emulated_executor(const EmulatedPlan& plan);
 
 }  // namespace moe::device

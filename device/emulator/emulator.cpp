@@ -77,7 +77,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.counts.ctas = 1;
   c.log.clear();
   c.early.clear();
-  c.waited_for_grid = false;
+  c.waited_for_grid = c.allowed_next = c.allowed_early = false;
   c.trace = {};
   if (options.wavefronts) c.wavefronts.reset(int(launch.block) / 32);
   c.cached = CachedRegion{};
@@ -135,7 +135,7 @@ struct Finished {
   std::vector<CtaResult> results;
   std::vector<AccessLog> logs, early;
   std::vector<CtaTrace> traces;
-  bool waited_for_grid = false;
+  LaunchOrder order;
   unsigned first_failed;  // of the launch's order; the grid's size: none
   std::mutex lock;
 
@@ -156,7 +156,8 @@ struct Finished {
     early[c.index] = std::move(c.early);
     if (!traces.empty()) traces[c.index] = std::move(c.trace);
     const std::lock_guard guard(lock);
-    waited_for_grid |= c.waited_for_grid;
+    order.waited |= c.waited_for_grid;
+    order.next_after_wait |= c.allowed_next ? !c.allowed_early : c.waited_for_grid;
   }
 };
 
@@ -206,8 +207,8 @@ void report_early(std::vector<RawReport>& reports, Finished& done, LaunchChain& 
   AccessLog log, early;
   for (const AccessLog& one : done.logs) log.add(one);
   for (const AccessLog& one : done.early) early.add(one);
-  for (const LaunchConflict& k :
-       chain.add(launch.name, launch.dependent, std::move(log), early, done.waited_for_grid, 3)) {
+  done.order.dependent = launch.dependent;
+  for (const LaunchConflict& k : chain.add(launch.name, done.order, std::move(log), early, 3)) {
     if (reports.size() >= limit) return;
     const Region* r = memory.find(k.bytes.byte);
     reports.push_back(
@@ -216,7 +217,8 @@ void report_early(std::vector<RawReport>& reports, Finished& done, LaunchChain& 
              r ? std::string_view(r->name) : "?", "', which ", k.in_front, ", a kernel in front, ",
              did(k.bytes.kind_a), " at ", At{k.bytes.pc_a},
              k.direct ? "; no griddepcontrol.wait is ordered before, so that kernel may still run"
-                      : "; the kernel in between has not waited for it (griddepcontrol.wait)")});
+                      : "; the kernel in between does not wait for it (griddepcontrol.wait) before this one may "
+                        "begin")});
   }
 }
 

@@ -23,6 +23,10 @@ struct At {  // prints as file:line
 struct Who {  // prints as thread 37 (warp 1 lane 5)
   int thread;
 };
+struct Where {  // prints as " (tile of expert 0, row 8, panel 1; k-block 5, stage 2)", or nothing
+  const Thread& thread;
+};
+void append(std::string& s, Where where);
 void append(std::string& s, std::string_view text);
 void append(std::string& s, At at);
 void append(std::string& s, Who who);

@@ -97,6 +97,13 @@ void grid_wait() {
   maybe_yield(c);
 }
 
-void grid_launch_dependents() { maybe_yield(*current); }
+void grid_launch_dependents() {
+  Cta& c = *current;
+  if (c.check && !c.allowed_next) {
+    c.allowed_next = true;
+    c.allowed_early = !observer(c.running->knows, c.running->id).knows(c.grid_component(), 1);
+  }
+  maybe_yield(c);
+}
 
 }  // namespace moe::hopper::engine

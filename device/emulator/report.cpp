@@ -31,6 +31,16 @@ void append(std::string& s, Who who) {
   s += "thread " + std::to_string(who.thread) + " (warp " + std::to_string(who.thread / 32) + " lane " +
        std::to_string(who.thread % 32) + ")";
 }
+void append(std::string& s, Where where) {
+  const Thread::Place& p = where.thread.place;
+  if (p.expert >= 0)
+    s += " (tile of expert " + std::to_string(p.expert) + ", row " + std::to_string(p.row) + ", panel " +
+         std::to_string(p.panel);
+  if (p.k_block >= 0)
+    s += (p.expert >= 0 ? "; k-block " : " (k-block ") + std::to_string(p.k_block) + ", stage " +
+         std::to_string(p.stage);
+  if (p.expert >= 0 || p.k_block >= 0) s += ")";
+}
 void append(std::string& s, std::int64_t number) { s += std::to_string(number); }
 
 bool is_new_report(const Cta& c, const char* check, Pc pc) {
@@ -40,6 +50,7 @@ bool is_new_report(const Cta& c, const char* check, Pc pc) {
 }
 
 void add_report(Cta& c, const char* check, Pc pc, std::string text) {
+  if (c.running) append(text, Where{*c.running});
   c.reports.push_back({check, pc, std::move(text)});
   if (int(c.reports.size()) < c.options->max_reports) return;
   c.stopped = true;

@@ -135,7 +135,7 @@ void report_deadlock(Cta& c, std::uint64_t others) {
   const char* separator = ": ";
   for (const auto& [key, threads] : waiting) {
     s += say(separator, std::uint64_t(threads.size()), " thread(s), first ", Who{threads[0]->id},
-             ", wait at ", At{key.second}, " for ");
+             Where{*threads[0]}, ", wait at ", At{key.second}, " for ");
     describe_wait(c, *threads[0], s);
     separator = "; ";
   }

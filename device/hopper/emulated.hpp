@@ -47,6 +47,8 @@ __attribute__((const)) unsigned cta_index() noexcept;
 __attribute__((const)) unsigned cta_size() noexcept;
 __attribute__((const)) unsigned grid_size() noexcept;
 __attribute__((const)) std::uint8_t* dynamic_smem() noexcept;
+void at_tile(int expert, int row, int panel);
+void at_k_block(int k_block, int stage);
 void mbar_init(void* bar, std::uint32_t count);
 void fence_mbar_init();
 void fence_proxy_async(bool global);
@@ -80,6 +82,11 @@ void grid_launch_dependents();
 }  // namespace engine
 
 MOE_HD std::uint8_t* dynamic_smem() { return engine::dynamic_smem(); }
+
+// ---- where this thread is in its work: the tile (expert, first row, panel of columns), its k-block and the stage.
+// Reports say it; it costs nothing on a card.
+MOE_HD void at_tile(int expert, int row, int panel) { engine::at_tile(expert, row, panel); }
+MOE_HD void at_k_block(int k_block, int stage) { engine::at_k_block(k_block, stage); }
 
 // ---- mbarriers and fences
 MOE_HD void mbar_init(std::uint64_t* bar, std::uint32_t count) { engine::mbar_init(bar, count); }

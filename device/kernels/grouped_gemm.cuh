@@ -157,6 +157,7 @@ MOE_KERNEL_NAMESPACE {
       for (int i = 0; i < R; ++i) acc[i] = planted(Fault::accumulator_kept_from_tile_before, kept_[i], 0.0f);
       if (planted(Fault::ring_restarts_with_tile)) ring_ = {};
       const auto start = [&](KBlock<C>& block, int k) {
+        hopper::at_k_block(k, ring_.slot);
         float w_scale = 1.0f;
         if constexpr (C.block_scales()) w_scale = w_scales_.at(k, tile, following, more);
         block.start(shared_, share_, ring_, w_scale);
@@ -277,6 +278,7 @@ MOE_KERNEL_NAMESPACE {
                           // there
     while (have) {
       const bool more = walk.next(following);
+      hopper::at_tile(tile.expert, tile.row, tile.panel);
       Epilogue<C> epilogue;
       epilogue.load(p, tile, share);
       float acc[C.wgmma_n() / 2];

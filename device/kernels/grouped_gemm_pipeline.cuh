@@ -160,11 +160,13 @@ MOE_KERNEL_NAMESPACE {
     RingPlace<C.stages> ring;
     Tile tile;
     while (walk.next(tile)) {
+      hopper::at_tile(tile.expert, tile.row, tile.panel);
       if (leader) {
         TileLoader<C> load(p, shared, once, tile);
         int k = 0;
         for (; early > 0 && k < k_blocks; ++k, --early, ring.advance()) load.tokens(k, ring.slot, tile);
         for (; k < k_blocks; ++k, ring.advance()) {
+          hopper::at_k_block(k, ring.slot);
           if (planted(Fault::copied_before_empty)) load.weights(k, ring.slot);
           // the first time around passes at once
           if (!planted(Fault::empty_not_awaited))

@@ -87,6 +87,7 @@ MOE_KERNEL_NAMESPACE {
     for (int k = 0; k < k_blocks; ++k) {
       float w_scale = 1.0f;
       if constexpr (C.block_scales()) w_scale = w_scales.at(k, tile, following, more);
+      hopper::at_k_block(k, ring.slot);
       if (!planted(Fault::mma_full_not_awaited)) hopper::mbar_wait(shared.full(ring.slot), ring.phase);
       float product[Fragments][2] = {};
       if constexpr (C.block_scales()) {
@@ -125,6 +126,7 @@ MOE_KERNEL_NAMESPACE {
                           // there
     while (have) {
       const bool more = walk.next(following);
+      hopper::at_tile(tile.expert, tile.row, tile.panel);
       const int column = tile.panel * C.block_n;
       Finish<C, kColumns> finish[kFragments];
 #pragma unroll

@@ -150,8 +150,23 @@ TEST(ProtocolChecker, ReportsNameTheKernelLine) {
   Emulator emulator(problem.memory);
   const LaunchResult r = emulator.launch(problem.launch(Fault::missing_proxy_fence), deterministic());
   ASSERT_FALSE(r.reports.empty());
-  EXPECT_TRUE(r.reports[0].where.starts_with("tests/device/kernels/pipeline.cuh:")) << r.reports[0].sentence();
+  EXPECT_TRUE(r.reports[0].where.starts_with("tests/device/kernels/pipeline.cuh:"))
+      << r.reports[0].sentence();
   EXPECT_NE(r.reports[0].text.find("fence.proxy.async"), std::string::npos);
+}
+
+// Catches: a report that does not say in which tile, k-block and stage the fault showed.
+TEST(ProtocolChecker, ReportsNameTileKBlockAndStage) {
+  PipelineProblem problem(2, 4, 1);
+  Emulator emulator(problem.memory);
+  const LaunchResult late = emulator.launch(problem.launch(Fault::missing_empty_wait), deterministic());
+  ASSERT_FALSE(late.reports.empty());  // the first stage to be filled twice
+  EXPECT_TRUE(late.reports[0].text.ends_with(" (tile of expert 0, row 0, panel 0; k-block 3, stage 0)"))
+      << late.reports[0].text;
+  const LaunchResult dead = emulator.launch(problem.launch(Fault::expect_too_many_bytes), deterministic());
+  EXPECT_NE(dead.reports.back().text.find("(tile of expert 0, row 0, panel 0; k-block 0, stage 0), wait at"),
+            std::string::npos)
+      << dead.reports.back().text;
 }
 
 // Catches: a deadlock that does not say who waits for what.

@@ -123,7 +123,7 @@ MOE_KERNEL_NAMESPACE {
 
   template <ChainFault F>
   __global__ void chain_kernel(const __grid_constant__ ChainParams p) {
-    hopper::grid_launch_dependents();
+    if constexpr (F != ChainFault::waits_then_allows) hopper::grid_launch_dependents();
     const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
     std::uint32_t early = 0;
     if constexpr (F == ChainFault::reads_before_wait) early = p.in[i];
@@ -136,6 +136,7 @@ MOE_KERNEL_NAMESPACE {
     } else if constexpr (F != ChainFault::never_waits) {
       hopper::grid_wait();
     }
+    if constexpr (F == ChainFault::waits_then_allows) hopper::grid_launch_dependents();
     p.out[i] = (F == ChainFault::reads_before_wait ? early : p.in[i]) + 1;
   }
 }

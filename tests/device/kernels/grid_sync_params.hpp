@@ -43,7 +43,8 @@ inline constexpr int kChainThreads = 64;
 
 enum class ChainFault {
   none,
-  one_thread_waits,  // no fault: thread 0 waits, a barrier passes it on
+  one_thread_waits,   // no fault: thread 0 waits, a barrier passes it on
+  waits_then_allows,  // no fault: the next launch may begin only behind the wait
   reads_before_wait,
   writes_before_wait,
   never_waits,

@@ -24,6 +24,8 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void produce_tiles(const PipelineParams& p, std::uint8_t* smem) {
     int stage = 0, parity = F == Fault::producer_parity_not_inverted ? 0 : 1;
     for (int i = 0; i < p.tiles * p.k_blocks; ++i) {
+      hopper::at_tile(0, i / p.k_blocks * 64, 0);
+      hopper::at_k_block(i % p.k_blocks, stage);
       if constexpr (F != Fault::missing_empty_wait) hopper::mbar_wait(empty_bar(smem, stage), parity);
       const int bytes = kStageBytes + (F == Fault::expect_too_few_bytes    ? -1024
                                        : F == Fault::expect_too_many_bytes ? 16
@@ -151,7 +153,9 @@ MOE_KERNEL_NAMESPACE {
       extra_faults<F>(p, smem);
       for (int tile = 0; tile < p.tiles; ++tile) {
         float acc[kPipelineN / 2] = {};
+        hopper::at_tile(0, tile * 64, 0);
         for (int k = 0; k < p.k_blocks; ++k) {
+          hopper::at_k_block(k, stage);
           consume<F>(smem, stage, parity, acc);
           if (++stage == kPipelineStages) {
             stage = 0;
