@@ -95,6 +95,9 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   if (c.check)
     async_write(c, prototype.target, bytes, observer(c.running->knows, c.running->id), pc, index,
                 b.phase + 1);
+  // whoever sees this copy land is behind the wait too: a launch that has ended stays so
+  if (c.check && observer(c.running->knows, c.running->id).knows(c.grid_component(), 1))
+    b.released.raise(c.grid_component(), 1);
   if (c.check) order_source(c, prototype, pc, index, b.phase + 1);
   c.copies.push_back(prototype);
   Copy& copy = c.copies.back();
