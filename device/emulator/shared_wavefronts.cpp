@@ -69,9 +69,10 @@ void SharedWavefronts::record(int warp, int lane, std::uint32_t pc, std::uint32_
   i.lanes |= 1u << lane;
   i.offset[std::size_t(lane)] = offset;
   if (i.lanes != ~0u && p.waiting.size() < kMostWaiting) return;
+  // half of them at once where too many wait, so that moving the rest up stays cheap
+  const std::size_t surplus = p.waiting.size() < kMostWaiting ? 0 : kMostWaiting / 2;
   std::size_t counted = 0;
-  while (counted < p.waiting.size() &&
-         (p.waiting[counted].lanes == ~0u || p.waiting.size() - counted >= kMostWaiting))
+  while (counted < p.waiting.size() && (p.waiting[counted].lanes == ~0u || counted < surplus))
     count(p.waiting[counted++], p.bytes);
   p.waiting.erase(p.waiting.begin(), p.waiting.begin() + std::ptrdiff_t(counted));
   p.first += std::uint32_t(counted);
