@@ -120,6 +120,7 @@ void set_order(EmulatedMachine& machine, std::uint64_t seed) {
   emulator::Options options;
   if (seed != 0) options = emulator::Options::adversarial(seed, reference::mma_step());
   options.arithmetic = reference::mma_step();
+  options.max_switches = 1'000'000;  // a fault may walk a list of garbage: a livelock
   machine.set_options(options);
 }
 
