@@ -21,6 +21,12 @@ Verdict with_note(Verdict v, const std::string& note) {
   return v;
 }
 
+/// What the summary, which speaks of the tightest exp, does not say of the one that fits this case.
+std::string other_exp(const Semantics& fits, const Semantics& tightest) {
+  if (fits.exp_form == tightest.exp_form) return "";
+  return fits.exp_form == ExpForm::fast ? "; here exp fast" : "; here exp within_2_ulp";
+}
+
 Inference refused(const Case& c, const std::string& why) {
   Inference none;
   none.trial = c;
@@ -64,7 +70,7 @@ Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& 
   for (const Semantics& s : found.left) {
     plan.semantics = s;
     Verdict v = judge(c, inputs, outputs, plan);
-    if (good(v)) return with_note(std::move(v), note);
+    if (good(v)) return with_note(std::move(v), note + other_exp(s, found.left.front()));
     if (&s == &found.left.front()) first = std::move(v);
   }
   const bool router_hidden =

@@ -203,6 +203,9 @@ TEST(ExpForm, JudgedToTheBitButForWhatExpLeavesOpen) {
     }
     const LayerFunction right = with_silu(s, kSilus[0].compute);
     const Inference found = infer(right, case_of());
+    Inference wider = found;  // probes that did not tell this exp from the recipe: the case does, and says so
+    wider.left.insert(wider.left.begin(), s);
+    EXPECT_NE(judged(right, case_of(), wider).reason.find("; here exp within_2_ulp"), std::string::npos);
     const LayerFunction off = with_silu(s, [](float g) { return step(kSilus[0].compute(g), 64); });
     const LayerFunction flipped = [=](const Problem& p, const TensorSet& in) {
       TensorSet out = right(p, in);
