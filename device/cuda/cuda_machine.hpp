@@ -61,7 +61,6 @@ class CudaMachine : public Machine {
     CUfunction function = nullptr;
     std::size_t shared_bytes = 0;  // dynamic limit that was set
     std::size_t params_bytes = 0;  // size of the one parameter
-    CUdeviceptr planted = 0;       // of a test build
   };
   Kernel& kernel(int variant);
   bool guard_is_whole(CUdeviceptr at);
@@ -79,6 +78,7 @@ class CudaMachine : public Machine {
   std::map<int, Kernel> kernels_;
   std::vector<CUgraphExec> graphs_;
   CUdeviceptr flush_buffer_ = 0;
+  bool plants_ = false;
   std::int32_t planted_[2] = {0, 0};
 };
 

@@ -29,7 +29,7 @@ void load_memory_and_modules(Driver& d, const Loader& load) {
   load(d.module_load_data, "cuModuleLoadData");
   load(d.module_unload, "cuModuleUnload");
   load(d.module_get_function, "cuModuleGetFunction");
-  load(d.module_get_global, "cuModuleGetGlobal");
+  load(d.module_get_global, "cuModuleGetGlobal_v2");
   load(d.func_set_attribute, "cuFuncSetAttribute");
   load(d.func_get_param_info, "cuFuncGetParamInfo");
   load(d.launch_kernel_ex, "cuLaunchKernelEx");
