@@ -188,6 +188,7 @@ Verdict judged(const LayerFunction& kernel, const Case& c, const Inference& foun
 // A kernel with another exp is judged to the bit, and the verdict counts what stayed open. A gate that is off
 // by 16 ulp, a product that is cut, or a code one step off fails. Would catch a stage that judges nothing.
 TEST(ExpForm, JudgedToTheBitButForWhatExpLeavesOpen) {
+  int told = 0;
   for (const char* preset : {"vllm-triton", "moeproof"}) {
     const Semantics s = semantics_preset(preset, {});
     for (const Silu& silu : kSilus) {
@@ -203,9 +204,18 @@ TEST(ExpForm, JudgedToTheBitButForWhatExpLeavesOpen) {
     }
     const LayerFunction right = with_silu(s, kSilus[0].compute);
     const Inference found = infer(right, case_of());
-    Inference wider = found;  // probes that did not tell this exp from the recipe: the case does, and says so
-    wider.left.insert(wider.left.begin(), s);
-    EXPECT_NE(judged(right, case_of(), wider).reason.find("; here exp within_2_ulp"), std::string::npos);
+    const LayerFunction rough = with_silu(s, kSilus[1].compute);
+    Inference wider = infer(rough, case_of());
+    wider.left.insert(wider.left.begin(), s);  // as if the probes had not told its exp from the recipe
+    Inference recipe = wider;
+    recipe.left = {s};
+    Case many = case_of();
+    many.problem.shape.tokens = 64;
+    if (judged(rough, many, recipe).correctness == Correctness::failed) {  // the case tells them apart
+      ++told;
+      const Verdict named = judged(rough, many, wider);
+      EXPECT_NE(named.reason.find("; here exp within_2_ulp"), std::string::npos) << named.reason;
+    }
     const LayerFunction off = with_silu(s, [](float g) { return step(kSilus[0].compute(g), 64); });
     const LayerFunction flipped = [=](const Problem& p, const TensorSet& in) {
       TensorSet out = right(p, in);
@@ -217,6 +227,7 @@ TEST(ExpForm, JudgedToTheBitButForWhatExpLeavesOpen) {
     v = judged(off, case_of(), found);
     EXPECT_EQ(v.correctness, Correctness::failed) << preset << " " << v.reason;
   }
+  EXPECT_GE(told, 1);
 }
 
 // 64 ulp are no exp's error: unknown, in the activation alone.
