@@ -51,7 +51,8 @@ constexpr double kMostWeak = 0.01, kMostWeakCarried = 0.5;
 // What makes a wide bound needless.
 constexpr const char* kDeclare = "declare or infer the kernel's Semantics, or use --data exact";
 constexpr const char* kShowMore =
-    "show the stages (outputs=STAGES in the adapter), declare the kernel's semantics, or use --data exact "
+    "show the stages (outputs=STAGES in the adapter; STAGES[2:] where topk_ids is an input), declare the "
+    "kernel's semantics, or use --data exact "
     "with "
     "--load trace:FILE, a file without weights, and top_k 1, 2, 4 or 8";
 

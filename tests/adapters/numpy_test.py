@@ -59,7 +59,7 @@ def out_alone(t):
     """A layer that shows only `out` and whose roundings no probe knows: real data prove nothing, and are not said to; exact data
     behind a trace tell right from wrong to the bit."""
     t.expect(Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "layer"]), "mistrusted",
-             "show the stages (outputs=STAGES in the adapter)", "layer: the remedy")
+             "show the stages (outputs=STAGES in the adapter; STAGES[2:] where topk_ids is an input)", "layer: the remedy")
     larger = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "half_larger"])
     t.hold(larger.word in ("mistrusted", "failed"), "half_larger: no pass", larger)
     differs = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "random_layer"])
