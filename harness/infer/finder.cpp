@@ -12,6 +12,9 @@ namespace {
 /// Candidates that the probes left and that are tried; more would mean that next to nothing was seen.
 constexpr std::size_t kMostTried = 48;
 
+/// How the refusal of a kernel begins that did not refuse its probes but ended in one.
+constexpr std::string_view kEnded = "asked with small cases, it ended: ";
+
 bool good(const Verdict& v) {
   return v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted;
 }
@@ -47,9 +50,9 @@ const Inference& SemanticsFinder::of(const Case& c) {
   try {
     found = infer_semantics(executor_, c, threads_);
   } catch (const WorkerLost& e) {  // in a probe: the case has done nothing yet
-    found = refused(c, e.what());
+    found = refused(c, std::string(kEnded) + e.what());
   } catch (const WorkerRefused& e) {
-    found = refused(c, e.what());
+    found = refused(c, std::string(kEnded) + e.what());
   } catch (const BadInput& e) {
     found = refused(c, e.what());
   } catch (const MachineFailure& e) {
@@ -61,7 +64,10 @@ const Inference& SemanticsFinder::of(const Case& c) {
 Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& outputs, JudgePlan plan,
                        const Inference& found) {
   plan.semantics.reset();
-  if (!found.refusal.empty()) return judge(c, inputs, outputs, plan);  // it takes no probe: as if not asked
+  if (!found.refusal.empty()) {  // it takes no probe: as if not asked; but one that ended in a probe is named
+    Verdict v = judge(c, inputs, outputs, plan);
+    return found.refusal.starts_with(kEnded) ? with_note(std::move(v), found.refusal) : v;
+  }
   if (!found.known() || found.left.size() > kMostTried)
     return with_note(judge(c, inputs, outputs, plan), "no semantics inferred: " + found.brief());
   plan.own_router = true;
