@@ -140,7 +140,8 @@ std::vector<double> real_weights(const RouterSpec& spec, const Scores& row,
   }
   const bool divide =
       spec.kind == RouterKind::topk_softmax || (spec.renormalise && spec.kind != RouterKind::top1_sigmoid);
-  const double divisor = divide ? (is_softmax(spec.kind) && sum == 0 ? 1 : std::fmax(sum, 1e-20)) : 1;
+  const double guarded = !is_softmax(spec.kind) ? sum + 1e-20 : sum == 0 ? 1 : sum;  // fixtures/README.md
+  const double divisor = divide ? guarded : 1;
   for (double& w : weights) w = w / divisor * spec.scale;
   return weights;
 }
