@@ -2,12 +2,16 @@
 // 'process:moeproof_faulty --fault ID'`, and to measure how surely each fault is found.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "device/emulator/emulated_executor.hpp"
+#include "device/session/kernel_catalog.hpp"
+#include "device/session/moe_session.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/worker.hpp"
 #include "reference/tensor_core/mma_step.hpp"
@@ -105,6 +109,36 @@ int list_faults() {
   return 0;
 }
 
+/// Kernels that no fault reaches would pass every case unseen: a case that runs one is refused.
+class PlantedTilesOnly : public Executor {
+ public:
+  explicit PlantedTilesOnly(std::unique_ptr<Executor> inner) : inner_(std::move(inner)) {}
+  std::string_view name() const override { return inner_->name(); }
+  std::vector<KernelInfo> kernels() const override { return inner_->kernels(); }
+  Opened open(const Case& c) override {
+    const Choice choice = resolve_case(c).choice;
+    const bool block = c.problem.quant.block();
+    std::vector<TileConfig> tiles;
+    const bool layer = c.problem.op == Op::moe_layer;
+    if (layer || c.problem.op == Op::grouped_gemm) tiles.push_back(choice.tile);
+    if (layer) tiles.push_back(choice.tile_down);
+    for (const TileConfig& tile : tiles) {
+      const Variant* variant = find_gemm(choice.layout, tile.block_m, tile.block_n, block);
+      if (variant == nullptr || std::ranges::count(kPlantedVariants, variant->index) > 0) continue;
+      Opened refused;
+      refused.refusal =
+          fmt::format("no fault is planted in {} (tile {}); moeproof_faulty list names each fault's case",
+                      variant->name, to_string(tile));
+      return refused;
+    }
+    return inner_->open(c);
+  }
+
+ private:
+  static constexpr int kPlantedVariants[] = {MOE_PLANTED_VARIANTS};
+  std::unique_ptr<Executor> inner_;
+};
+
 int serve(const Words& w) {
   if (w.faults.size() != 1) throw BadInput("--fault takes one id here");
   plant(w.faults[0]);
@@ -112,8 +146,8 @@ int serve(const Words& w) {
   plan.arithmetic = reference::mma_step();
   plan.sms = 2;
   plan.seed = std::uint64_t(w.seed);
-  const auto executor = make_emulated_executor(plan);
-  return harness::serve_worker(*executor);
+  PlantedTilesOnly executor(make_emulated_executor(plan));
+  return harness::serve_worker(executor);
 }
 
 int clean(const Words& w, int threads) {
