@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdint>
@@ -64,6 +65,7 @@ void path_of(pid_t pid, char (&path)[40]) {
 bool bears(pid_t pid, std::string_view mark) {
   char path[40], bytes[4096];
   path_of(pid, path);
+  const std::size_t overlap = std::min(mark.size(), sizeof(bytes) / 2) - 1;  // a mark is never empty
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
   bool found = false;
@@ -71,8 +73,8 @@ bool bears(pid_t pid, std::string_view mark) {
   for (ssize_t got; !found && (got = ::read(file, bytes + kept, sizeof(bytes) - kept)) > 0;) {
     const std::string_view text(bytes, kept + std::size_t(got));
     found = text.find(mark) != std::string_view::npos;
-    kept = text.size() < mark.size() ? text.size() : mark.size() - 1;
-    std::memmove(bytes, text.data() + text.size() - kept, kept);
+    kept = std::min(text.size(), overlap);
+    std::memmove(bytes, bytes + text.size() - kept, kept);
   }
   ::close(file);
   return found;

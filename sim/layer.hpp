@@ -1,6 +1,6 @@
 // What do the kernels around the grouped GEMMs cost, and how do the kernels of a layer follow one another?
-// Seconds. The layer is a chain of dependent launches: topk, count_rows, place_rows, quantize, gemm1,
-// act_quant, gemm2, combine.
+// Seconds. The layer is a chain of dependent launches: topk, count_rows (above 128 pairs), place_rows,
+// quantize, gemm1, act_quant, gemm2, combine.
 #pragma once
 #include <cstdint>
 #include <vector>
