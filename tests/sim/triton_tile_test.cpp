@@ -35,8 +35,9 @@ TEST(TritonTile, IsWhatTritonCompiled) {
     const TritonTile t = triton_tile(shape(layout, m + "x" + n + "x128/s3/w4", quant == "block128"));
     const bool wgmma = instruction.find("wgmma") != std::string::npos;
     EXPECT_EQ(t.wgmma, wgmma) << line;
-    if (wgmma)
+    if (wgmma) {
       EXPECT_NE(instruction.find("m64n" + std::to_string(t.wgmma_n) + "k32."), std::string::npos) << line;
+    }
     EXPECT_EQ(wgmma ? t.wgmma_chain : t.mma_per_warp, count) << line;
     EXPECT_NEAR(double(t.shared_bytes), double(shared), 512) << line;
     EXPECT_NEAR(double(t.registers), double(registers), 0.2 * double(registers)) << line;
