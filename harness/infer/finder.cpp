@@ -12,9 +12,6 @@ namespace {
 /// Candidates that the probes left and that are tried; more would mean that next to nothing was seen.
 constexpr std::size_t kMostTried = 48;
 
-/// How the refusal of a kernel begins that did not refuse its probes but ended in one.
-constexpr std::string_view kEnded = "asked with small cases, it ended: ";
-
 bool good(const Verdict& v) {
   return v.correctness == Correctness::passed || v.correctness == Correctness::mistrusted;
 }
@@ -30,10 +27,11 @@ std::string other_exp(const Semantics& fits, const Semantics& tightest) {
   return fits.exp_form == ExpForm::fast ? "; here exp fast" : "; here exp within_2_ulp";
 }
 
-Inference refused(const Case& c, const std::string& why) {
+Inference refused(const Case& c, const std::string& why, bool ended = false) {
   Inference none;
   none.trial = c;
   none.refusal = why;
+  none.ended = ended;
   return none;
 }
 
@@ -50,9 +48,9 @@ const Inference& SemanticsFinder::of(const Case& c) {
   try {
     found = infer_semantics(executor_, c, threads_);
   } catch (const WorkerLost& e) {  // in a probe: the case has done nothing yet
-    found = refused(c, std::string(kEnded) + e.what());
+    found = refused(c, e.what(), true);
   } catch (const WorkerRefused& e) {
-    found = refused(c, std::string(kEnded) + e.what());
+    found = refused(c, e.what(), true);
   } catch (const BadInput& e) {
     found = refused(c, e.what());
   } catch (const MachineFailure& e) {
@@ -66,7 +64,7 @@ Verdict judge_inferred(const Case& c, const TensorSet& inputs, const TensorSet& 
   plan.semantics.reset();
   if (!found.refusal.empty()) {  // it takes no probe: as if not asked; but one that ended in a probe is named
     Verdict v = judge(c, inputs, outputs, plan);
-    return found.refusal.starts_with(kEnded) ? with_note(std::move(v), found.refusal) : v;
+    return found.ended ? with_note(std::move(v), "asked with small cases, it ended: " + found.refusal) : v;
   }
   if (!found.known() || found.left.size() > kMostTried)
     return with_note(judge(c, inputs, outputs, plan), "no semantics inferred: " + found.brief());

@@ -41,9 +41,10 @@ struct Contradiction {
 };
 
 struct Inference {
-  Case trial;                        // the kernel and choice that was asked
-  Problem layer;                     // what the probes ran (any op), and what candidates are canonical under
-  std::string refusal;               // not empty: the executor took no probe
+  Case trial;           // the kernel and choice that was asked
+  Problem layer;        // what the probes ran (any op), and what candidates are canonical under
+  std::string refusal;  // not empty: the executor took no probe
+  bool ended = false;   // it did not refuse: it crashed, hung or failed in a probe, as `refusal` says
   std::vector<std::string> stages;   // whose outputs were seen
   std::vector<Semantics> left;       // canonical; with the first matching preset's name, else "inferred"
   std::vector<std::string> presets;  // that give every bit of every probe

@@ -92,6 +92,8 @@ def main():
     t.expect(unused, "failed", "changed its input 'w'", "writes_unused")
     sorts = Outcome(PROGRAM, KERNELS, SIZES + ["--tokens", "9", "--kernel", "sorts_routing"])
     t.expect(sorts, "failed", "changed its input 'topk_", "sorts_routing")
+    small = Outcome(PROGRAM, KERNELS, SIZES + ["--op", "combine", "--tokens", "70", "--kernel", "crashes_when_small"])
+    t.expect(small, "passed", "asked with small cases, it ended", "a crash in a probe is named beside the pass")
     out_alone(t)
     hung = Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", "hangs", "--case-timeout", "2s"])
     t.expect(hung, "timed_out", "no answer within 2 s", "hangs")
