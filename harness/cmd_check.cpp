@@ -5,6 +5,7 @@
 
 #include "harness/cli.hpp"
 #include "harness/process_executor.hpp"
+#include "harness/properties/property.hpp"
 #include "harness/propose.hpp"
 #include "harness/shrink.hpp"
 #include "harness/suite.hpp"
@@ -17,6 +18,12 @@ bool is_bad(const CaseRecord& r) {
   return c == Correctness::failed || c == Correctness::crashed || c == Correctness::timed_out;
 }
 
+bool has_failed(const CaseRecord& record, const Property& p) {
+  return std::any_of(record.properties.begin(), record.properties.end(), [&](const PropertyOutcome& o) {
+    return o.id == p.id && o.state == PropertyState::failed;
+  });
+}
+
 CaseRecord run_one(Suite& suite, const Case& c) {
   suite.plan.hardware = &suite.hardware;
   return run_problem(c.problem, {c.choice}, suite.plan).front();
@@ -26,6 +33,8 @@ CaseRecord run_one(Suite& suite, const Case& c) {
 void shrink_failure(Suite& suite, CaseRecord& record) {
   CaseRecord smallest = record;
   const std::string kind = failure_kind(*record.verdict);
+  const auto asked = suite.plan.properties;
+  std::erase_if(suite.plan.properties, [&](const Property* p) { return !has_failed(record, *p); });
   const auto fails = [&](const Case& c) {
     CaseRecord r = run_one(suite, c);
     const bool same = is_bad(r) && failure_kind(*r.verdict) == kind;
@@ -35,11 +44,14 @@ void shrink_failure(Suite& suite, CaseRecord& record) {
   ShrinkBudget budget;
   budget.out_of_time = [&] { return suite.budget.over(); };
   const Shrunk shrunk = shrink_case(record.trial, fails, budget);
+  suite.plan.properties = asked;
   if (shrunk.flaky) {
     record.verdict->reason += "; a second run did not fail so: flaky";
     return;
   }
-  if (shrunk.steps > 0) record = smallest;
+  if (shrunk.steps == 0) return;
+  smallest.properties = record.properties;  // all that were tried, on the case that was drawn
+  record = smallest;
 }
 
 /// A broken kernel fails every other trial: so many failures are shrunk and named, the rest is counted.

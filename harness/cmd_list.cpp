@@ -8,6 +8,7 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/cli.hpp"
 #include "harness/executors.hpp"
+#include "harness/properties/property.hpp"
 
 namespace moe::harness {
 namespace {
@@ -68,15 +69,22 @@ void list_ops(std::ostream& out) {
          "moe_layer     all of them, from router logits to the combined output\n";
 }
 
+void list_properties(std::ostream& out) {
+  for (const Property& p : properties())
+    out << fmt::format("{:<4} {:<8} {}\n              if: {}\n              catches: {}\n", p.id,
+                       name(p.kind), p.statement, p.conditions.empty() ? "always" : p.conditions, p.catches);
+  out << "not tried by --properties:\n";
+  for (const OtherProperty& p : other_properties())
+    out << fmt::format("{:<4} {} ({})\n", p.id, p.statement, p.where);
+}
+
 struct Topic {
   const char* name;
   void (*list)(std::ostream&);
 };
-constexpr Topic kTopics[] = {{"models", list_models},
-                             {"hardware", list_hardware},
-                             {"kernels", list_kernels},
-                             {"layouts", list_layouts},
-                             {"ops", list_ops}};
+constexpr Topic kTopics[] = {{"models", list_models},   {"hardware", list_hardware},
+                             {"kernels", list_kernels}, {"layouts", list_layouts},
+                             {"ops", list_ops},         {"properties", list_properties}};
 
 }  // namespace
 
@@ -89,8 +97,8 @@ int cmd_list(const Options& o, const Streams& s) {
     found = true;
   }
   if (!found)
-    throw BadInput(
-        fmt::format("'{}' is no topic; write models, hardware, kernels, layouts or ops", o.words[0]));
+    throw BadInput(fmt::format(
+        "'{}' is no topic; write models, hardware, kernels, layouts, ops or properties", o.words[0]));
   return 0;
 }
 

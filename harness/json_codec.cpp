@@ -270,6 +270,31 @@ Json to_json(const Verdict& v) {
   return j;
 }
 
+namespace {
+
+Json to_json(const std::vector<PropertyOutcome>& outcomes) {
+  Json j = {{"held", Json::array()}, {"failed", Json::array()}, {"skipped", Json::array()}};
+  for (const PropertyOutcome& o : outcomes) {
+    if (o.state == PropertyState::held)
+      j["held"].push_back(o.id);
+    else
+      j[std::string(name(o.state))].push_back({{"id", o.id}, {"reason", o.reason}});
+  }
+  return j;
+}
+
+Json to_json(const PropertyCount& p) {
+  Json j = {{"id", p.id},
+            {"statement", p.statement},
+            {"held", p.held},
+            {"failed", p.failed},
+            {"skipped", p.skipped}};
+  if (!p.reason.empty()) j["reason"] = p.reason;
+  return j;
+}
+
+}  // namespace
+
 Json to_json(const CaseRecord& r) {
   Json j;
   j["case"] = to_line(r.trial);
@@ -277,6 +302,7 @@ Json to_json(const CaseRecord& r) {
   j["measurement"] = r.measurement ? to_json(*r.measurement) : Json(nullptr);
   if (r.verdict) j["verdict"] = to_json(*r.verdict);
   if (r.counts) j["counts"] = to_json(*r.counts);
+  if (!r.properties.empty()) j["properties"] = to_json(r.properties);
   if (r.speedup) {
     Json& s = j["speedup"];
     s["baseline"] = r.speedup->baseline;
@@ -298,6 +324,7 @@ Json to_json(const Report& report) {
         {"name", report.device->name}, {"driver", report.device->driver}, {"sms", report.device->sms}};
   j["cases"] = Json::array();
   for (const CaseRecord& r : report.cases) j["cases"].push_back(to_json(r));
+  for (const PropertyCount& p : report.properties) j["properties"].push_back(to_json(p));
   Json& s = j["summary"];
   s["n"] = report.errors.n;
   s["mean"] = report.errors.mean;

@@ -5,6 +5,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/process_executor.hpp"
+#include "harness/properties/property.hpp"
 
 namespace moe::harness {
 namespace {
@@ -79,6 +80,11 @@ void set_allow(Options& o, const std::string& v) {
 void set_semantics(Options& o, const std::string& v) {
   semantics_preset(v, {});  // throws for a name that is no preset
   o.run.semantics = v;
+}
+
+void set_properties(Options& o, const std::string& v) {
+  find_properties(v);  // throws for a name that is none
+  o.run.properties = v;
 }
 
 using Text = const std::string&;
@@ -194,6 +200,9 @@ std::vector<OptionRow> run_rows() {
        set_semantics},
       {"trials", "N", "check", g, "random cases, proposed from the seed",
        [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
+      {"properties", "LIST", "check", g,
+       "try what must hold for every correct kernel: all, or P5,P12 of moeproof list properties",
+       set_properties},
       {"judge-budget", "N", "check upstream-check", g,
        "multiply-adds to spend on judging one choice (default 2e9)",
        [](Options& o, Text v) { o.run.judge_budget = parse_amount(v); }},

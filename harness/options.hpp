@@ -48,6 +48,7 @@ struct RunOptions {
   std::string semantics;      // preset that --executor reference follows
   bool infer = false;         // judge by inferred Semantics although the kernel declares its own
   int trials = 0;             // 0: no random cases
+  std::string properties;     // "P5,P12" or "all"; empty: none (harness/properties)
   double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
   int schedules = 1;          // orders of the emulated SM's asynchronous completions, the plain one first
   int first_schedule = 1;     // number of the first one behind the plain one

@@ -30,6 +30,18 @@ std::optional<double> ratio(double baseline, double own) {
 
 }  // namespace
 
+std::string_view name(PropertyState state) {
+  switch (state) {
+    case PropertyState::held:
+      return "held";
+    case PropertyState::failed:
+      return "failed";
+    case PropertyState::skipped:
+      return "skipped";
+  }
+  return "?";
+}
+
 int count_of(const Report& report, Correctness which) {
   return int(std::count_if(report.cases.begin(), report.cases.end(), [&](const CaseRecord& r) {
     return r.verdict && r.verdict->correctness == which;

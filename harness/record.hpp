@@ -21,6 +21,23 @@ struct Speedup {
   std::optional<double> predicted, measured;
 };
 
+/// What became of one property (harness/properties) on one case.
+enum class PropertyState { held, failed, skipped };
+std::string_view name(PropertyState);
+struct PropertyOutcome {
+  std::string id;
+  PropertyState state = PropertyState::skipped;
+  std::string reason;  // of a failure or a skip
+};
+
+/// The same over all cases; `reason`: the first failure's, or the most frequent of the skips.
+struct PropertyCount {
+  std::string id, statement;
+  int held = 0, failed = 0, skipped = 0;
+  std::string reason;
+  bool never_applied() const { return held + failed == 0; }
+};
+
 struct CaseRecord {
   Case trial;
   std::optional<Prediction> prediction;
@@ -28,7 +45,8 @@ struct CaseRecord {
   std::optional<Verdict> verdict;
   std::optional<Counts> counts;  // as the executor counted them
   std::optional<Speedup> speedup;
-  double elapsed_s = 0;  // wall time of the case: open, run and judge
+  std::vector<PropertyOutcome> properties;  // that were asked for
+  double elapsed_s = 0;                     // wall time of the case: open, run and judge
 };
 
 struct DeviceFacts {
@@ -48,6 +66,7 @@ struct Report {
   std::string chosen = {};                  // what a kernel's own words filled in for the command line
   std::optional<DeviceFacts> device;
   std::vector<CaseRecord> cases;
+  std::vector<PropertyCount> properties;  // that were asked for, in the table's order
   ErrorSummary errors;
 };
 

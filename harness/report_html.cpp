@@ -73,6 +73,24 @@ std::string details(const CaseRecord& r) {
   return out + "</table></details>\n";
 }
 
+std::string property_rows(const Report& report) {
+  if (report.properties.empty()) return {};
+  std::string out =
+      "<table><thead><tr><th>property</th><th></th><th class=\"n\">held</th><th class=\"n\">failed</th>"
+      "<th class=\"n\">skipped</th><th>why</th></tr></thead>\n<tbody>\n";
+  for (const PropertyCount& p : report.properties)
+    out += fmt::format(
+        "<tr><td class=\"{}\">{}</td><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td "
+        "class=\"n\">{}</td>"
+        "<td>{}</td></tr>\n",
+        p.failed > 0        ? "failed"
+        : p.never_applied() ? "skipped"
+                            : "passed",
+        escape_markup(p.id), escape_markup(p.statement), p.held, p.failed, p.skipped,
+        escape_markup((p.never_applied() ? "never applied: " : "") + p.reason));
+  return out + "</tbody></table>\n";
+}
+
 std::string finding(const CaseRecord& r) {
   const Verdict& v = *r.verdict;
   std::string out = fmt::format("<section><p><b>{}</b>: {}</p>", escape_markup(choice_text(r.trial.choice)),
@@ -106,6 +124,7 @@ std::string html_report(const Report& report) {
   }
   out += "</tbody></table>\n";
   if (!report.hardware.empty()) out += fmt::format("<p>{}</p>\n", escape_markup(prediction_text(report)));
+  out += property_rows(report);
   for (const CaseRecord& r : report.cases) out += details(r);
   for (const CaseRecord& r : report.cases)
     if (r.verdict && r.verdict->correctness != Correctness::passed) out += finding(r);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "harness/reporters.hpp"
 
 namespace moe::harness {
@@ -32,17 +34,34 @@ std::string case_xml(const Report& report, const CaseRecord& r) {
                            escape_markup(verdict_text(v)), escape_markup(v.replay));
 }
 
+/// A property over all cases, so that a server shows one that broke and one that never applied.
+std::string property_xml(const Report& report, const PropertyCount& p) {
+  const std::string out =
+      fmt::format("  <testcase classname=\"moeproof.{}.properties\" name=\"{} {}\" time=\"0\"",
+                  report.command, escape_markup(p.id), escape_markup(p.statement));
+  if (p.failed == 0 && !p.never_applied()) return out + "/>\n";
+  return out + fmt::format(">\n    <{0} message=\"{1}\"></{0}>\n  </testcase>\n",
+                           p.failed > 0 ? "failure" : "skipped", escape_markup(property_line(p)));
+}
+
 }  // namespace
 
 std::string junit_report(const Report& report) {
+  const auto properties_that = [&](auto is) {
+    return int(std::count_if(report.properties.begin(), report.properties.end(), is));
+  };
+  const int broken = properties_that([](const PropertyCount& p) { return p.failed > 0; });
+  const int idle = properties_that([](const PropertyCount& p) { return p.never_applied(); });
   const int failures = count_of(report, Correctness::failed) + count_of(report, Correctness::mistrusted);
   const int errors = count_of(report, Correctness::crashed) + count_of(report, Correctness::timed_out);
   const int skipped = count_of(report, Correctness::refused) + count_of(report, Correctness::skipped);
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<testsuite name=\"moeproof.{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
-      report.command, report.cases.size(), failures, errors, skipped);
+      report.command, report.cases.size() + report.properties.size(), failures + broken, errors,
+      skipped + idle);
   for (const CaseRecord& r : report.cases) out += case_xml(report, r);
+  for (const PropertyCount& p : report.properties) out += property_xml(report, p);
   return out + "</testsuite>\n";
 }
 

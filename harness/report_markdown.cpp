@@ -45,6 +45,11 @@ std::string markdown_report(const Report& report) {
   }
   for (const std::string& note : split(notes_text(report), '\n'))
     if (!note.empty()) out += fmt::format("\n- {}\n", cell(note));
+  if (!report.properties.empty())
+    out += "\n| property | held | failed | skipped | why |\n|---|---:|---:|---:|---|\n";
+  for (const PropertyCount& p : report.properties)
+    out += fmt::format("| {} {} | {} | {} | {} | {} |\n", p.id, cell(p.statement), p.held, p.failed,
+                       p.skipped, cell((p.never_applied() ? "never applied: " : "") + p.reason));
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
     out += fmt::format("\n- {}\n", cell(verdict_text(*r.verdict)));

@@ -119,6 +119,25 @@ std::string summary_text(const Report& report) {
   return text + count_text(judged.to_the_bit) + " to the bit, the others within bounds";
 }
 
+std::string property_line(const PropertyCount& p) {
+  std::string text = p.never_applied() ? "never applied" : fmt::format("{} held", p.held);
+  if (p.failed > 0) text += fmt::format(", {} failed", p.failed);
+  if (p.skipped > 0 && !p.never_applied()) text += fmt::format(", {} skipped", p.skipped);
+  if (!p.reason.empty()) text += p.never_applied() ? ": " + p.reason : fmt::format(" ({})", p.reason);
+  return fmt::format("{:<4} {}", p.id, text);
+}
+
+std::string properties_text(const Report& report) {
+  std::string out;
+  int held = 0, failed = 0, idle = 0;
+  for (const PropertyCount& p : report.properties) {
+    out += "  " + property_line(p) + "\n";
+    failed += p.failed > 0, idle += p.never_applied(), held += p.failed == 0 && p.held > 0;
+  }
+  if (out.empty()) return out;
+  return fmt::format("properties: {} held, {} failed, {} never applied\n", held, failed, idle) + out;
+}
+
 bool reports_to_stdout(const OutputOptions& o) {
   return o.json == "-" || o.csv == "-" || o.junit == "-" || o.markdown == "-" || o.html == "-";
 }

@@ -48,6 +48,11 @@ std::string prediction_text(const Report&);
 /// What passes rest on where it is not the declared bits, each reason once: "2 passed: semantics inferred:
 /// ...".
 std::string notes_text(const Report&);
+/// A line a property that was asked for: held, failed, skipped and why; one that never applied says so. Empty
+/// where none was.
+std::string properties_text(const Report&);
+/// "P12 9 held, 1 skipped (it needs two tokens)".
+std::string property_line(const PropertyCount&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
 /// "passed", "passed (bounds)" where no bits were compared, "passed (77 %)" where a budget left rows

@@ -13,6 +13,7 @@
 #include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
+#include "harness/properties/try_properties.hpp"
 #include "harness/worker_protocol.hpp"
 #include "sim/predict.hpp"
 
@@ -75,13 +76,6 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
       v.fault_class = foreign ? "a write to memory that is not the kernel's" : "a protocol fault";
   }
   return v;
-}
-
-/// What the kernel says of itself: two right answers may differ only where it says so.
-bool is_deterministic(const device::Executor& executor, const Case& c) {
-  for (const KernelInfo& kernel : executor.kernels())
-    if (kernel.name == c.choice.kernel) return kernel.deterministic;
-  return true;
 }
 
 bool not_bad(const Verdict& v) {
@@ -183,6 +177,7 @@ CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& in
     in_trial(trial, plan, [&] { trial.record.measurement = trial.session->time(*plan.timing); });
     if (trial.passed() && !trial.record.measurement->seconds.empty()) judge_again(trial, inputs, plan);
   }
+  if (!plan.properties.empty()) try_properties(trial, routing, inputs, plan);
   return std::move(trial.record);
 }
 
@@ -200,6 +195,12 @@ std::vector<CaseRecord> refused(const Problem& problem, const std::vector<Choice
 }
 
 }  // namespace
+
+bool is_deterministic(const device::Executor& executor, const Case& c) {
+  for (const KernelInfo& kernel : executor.kernels())
+    if (kernel.name == c.choice.kernel) return kernel.deterministic;
+  return true;
+}
 
 std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c) {
   for (const KernelInfo& kernel : executor.kernels())

@@ -14,6 +14,7 @@
 namespace moe::harness {
 
 class SemanticsFinder;
+struct Property;
 
 struct RunPlan {
   device::Executor* executor = nullptr;
@@ -28,6 +29,7 @@ struct RunPlan {
   SemanticsFinder* finder = nullptr;  // asked about kernels that declare nothing; null: none is asked
   bool infer = false;                 // ask it about every kernel, whatever it declares
   bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
+  std::vector<const Property*> properties;  // tried on every case that ran
   std::optional<device::TimingPlan> timing;
   bool isolated = false;  // the executor works in another process
   MemoryRoom room;        // a problem that needs more is refused before its inputs are made
@@ -79,5 +81,8 @@ std::string shell_word(std::string_view text);
 
 /// Semantics that the executor's kernel declares for this case; empty where it declares none.
 std::optional<Semantics> declared_semantics(const device::Executor& executor, const Case& c);
+
+/// What the kernel says of itself: two right answers may differ only where it says so.
+bool is_deterministic(const device::Executor& executor, const Case& c);
 
 }  // namespace moe::harness

@@ -27,7 +27,7 @@ struct Shrunk {
 };
 
 /// In which way a verdict is bad: its word, and its reason without sizes, places and what was said behind it
-/// ("failed: of elements of gemm1 are wrong"). Cases that fail in the same way have the same.
+/// ("failed: of elements of gemm1 are wrong", "failed: P8"). Cases that fail in the same way have the same.
 std::string failure_kind(const Verdict& verdict);
 
 /// `fails` runs a case; it is asked once for `failing` itself.

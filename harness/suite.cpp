@@ -13,6 +13,7 @@
 #include "harness/exit_code.hpp"
 #include "harness/host_memory.hpp"
 #include "harness/process_executor.hpp"
+#include "harness/properties/try_properties.hpp"
 #include "harness/reporters.hpp"
 
 namespace moe::harness {
@@ -100,6 +101,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   suite.plan.repeats = process ? kForeignRuns : o.run.schedules;
   suite.plan.first_schedule = o.run.first_schedule;
+  if (!o.run.properties.empty()) suite.plan.properties = find_properties(o.run.properties);
   suite.plan.graph = suite.chosen.graph;
   suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
   suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};
@@ -167,6 +169,7 @@ int close_suite(Suite& suite) {
   const Options& o = suite.options;
   Report& report = suite.report;
   report.errors = summarise_errors(report.cases);
+  report.properties = count_properties(suite.plan.properties, report.cases);
   if (!o.output.quiet && !reports_to_stdout(o.output))
     suite.streams.out << table_report(report, suite.streams.out_is_terminal);
   else
