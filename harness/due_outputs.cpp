@@ -57,7 +57,7 @@ std::vector<DueTensor> due_outputs(const Problem& p) {
     case Op::combine:
       return {out};
     case Op::moe_layer:
-      if (p.routing.load.kind != LoadKind::trace) append(due, routing);
+      if (!p.routing.given()) append(due, routing);
       append(due, x);
       append(due, {{"gemm1", DType::bf16, {pairs, s.up_rows()}}});
       append(due, act);

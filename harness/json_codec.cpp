@@ -114,6 +114,33 @@ std::vector<double> times(const Json& j, const char* key) {
   return values;
 }
 
+Verdict verdict_from_json(const Json& j) {
+  Verdict v;
+  v.correctness = parse_name("correctness", get<std::string>(j, "correctness"), Correctness::timed_out);
+  v.reason = get_or<std::string>(j, "reason", "");
+  v.judged_by = get_or<std::string>(j, "judged_by", "");
+  v.coverage = get_or<double>(j, "coverage", 0);
+  v.checked = get_or<std::int64_t>(j, "checked", 0);
+  v.wrong = get_or<std::int64_t>(j, "wrong", 0);
+  v.fault_class = get_or<std::string>(j, "fault_class", "");
+  v.replay = get_or<std::string>(j, "replay", "");
+  v.log = get_or<std::string>(j, "log", "");
+  return v;
+}
+
+std::vector<PropertyOutcome> outcomes_from_json(const Json& j) {
+  std::vector<PropertyOutcome> outcomes;
+  for (const auto& id : get<std::vector<std::string>>(j, "held"))
+    outcomes.push_back({id, PropertyState::held, {}});
+  for (const auto& [key, state] :
+       {std::pair{"failed", PropertyState::failed}, {"skipped", PropertyState::skipped}})
+    for (const Json& one : member(j, key))
+      outcomes.push_back({get<std::string>(one, "id"), state, get<std::string>(one, "reason")});
+  return outcomes;
+}
+
+}  // namespace
+
 CaseRecord record_from_json(const Json& j) {
   CaseRecord r;
   r.trial = parse_case(get<std::string>(j, "case"));
@@ -121,18 +148,11 @@ CaseRecord record_from_json(const Json& j) {
     r.prediction = prediction_from_json(j["prediction"]);
   if (j.contains("measurement") && !j["measurement"].is_null())
     r.measurement = measurement_from_json(j["measurement"]);
-  if (j.contains("verdict")) {
-    Verdict v;
-    v.correctness =
-        parse_name("correctness", get<std::string>(j["verdict"], "correctness"), Correctness::timed_out);
-    v.reason = get_or<std::string>(j["verdict"], "reason", "");
-    r.verdict = v;
-  }
+  if (j.contains("verdict")) r.verdict = verdict_from_json(j["verdict"]);
+  if (j.contains("properties")) r.properties = outcomes_from_json(j["properties"]);
   if (j.contains("counts")) r.counts = counts_from_json(j["counts"]);
   return r;
 }
-
-}  // namespace
 
 Json to_json(const Counts& c) {
   Json j;
@@ -283,6 +303,21 @@ Json to_json(const std::vector<PropertyOutcome>& outcomes) {
   return j;
 }
 
+Json to_json(const KillRow& row) {
+  Json j = {{"fault", row.fault}, {"what", row.text}, {"declared", row.declared}};
+  if (!row.why_not.empty()) {
+    j["why_not"] = row.why_not;
+    return j;
+  }
+  j["killed_by"] = row.killed_by;
+  j["seeds"] = row.seeds;
+  j["killed"] = row.killed;
+  if (!row.shrunk.empty())
+    j["shrunk"] = row.shrunk, j["distance"] = number(row.distance), j["runs"] = row.runs;
+  if (!row.trigger.empty()) j["trigger"] = row.trigger;
+  return j;
+}
+
 Json to_json(const PropertyCount& p) {
   Json j = {{"id", p.id},
             {"statement", p.statement},
@@ -324,6 +359,8 @@ Json to_json(const Report& report) {
         {"name", report.device->name}, {"driver", report.device->driver}, {"sms", report.device->sms}};
   j["cases"] = Json::array();
   for (const CaseRecord& r : report.cases) j["cases"].push_back(to_json(r));
+  if (report.unlisted.passed > 0) j["unlisted"] = {{"passed", report.unlisted.passed}};
+  for (const KillRow& row : report.self_test) j["self_test"].push_back(to_json(row));
   for (const PropertyCount& p : report.properties) j["properties"].push_back(to_json(p));
   Json& s = j["summary"];
   s["n"] = report.errors.n;

@@ -45,15 +45,18 @@ void judge_topk(Court& court, const JudgeCase& j) {
   court.add(reference::judge_topk(j.problem(), j.tensors(), tokens, j.plan.threads));
 }
 
-/// The ids by which the later stages are judged; false where they name experts that do not exist.
+/// The ids by which the later stages are judged; false where a router named experts that do not exist. Ids
+/// that are inputs may be anything: what is no expert is none.
 bool read_routing(const JudgeCase& j, Routing& routing) {
   const Problem& p = j.problem();
   const Tensor* ids = j.outputs.has("topk_ids") ? j.outputs.find("topk_ids") : j.inputs.find("topk_ids");
   if (ids == nullptr || ids->dtype() != DType::i32 || ids->size() != p.shape.pairs()) return false;
   routing = {p.shape.tokens, p.shape.top_k, {}, {}};
   for (const std::int32_t id : ids->as<std::int32_t>()) routing.ids.push_back(id);
-  return std::all_of(routing.ids.begin(), routing.ids.end(),
-                     [&](std::int32_t id) { return id >= -1 && id < p.shape.experts; });
+  const auto exists = [&](std::int32_t id) { return id >= -1 && id < p.shape.experts; };
+  if (!j.inputs.has("topk_ids")) return std::all_of(routing.ids.begin(), routing.ids.end(), exists);
+  for (std::int32_t& id : routing.ids) id = exists(id) ? id : -1;
+  return true;
 }
 
 /// Some pair's expert is on this rank.

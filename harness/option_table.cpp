@@ -15,7 +15,7 @@ constexpr const char* kOneKernel = "check bench predict reference infer-semantic
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
-constexpr const char* kReports = "check bench predict compare upstream-check";
+constexpr const char* kReports = "check bench predict compare upstream-check report";
 constexpr std::int64_t kMostSize = std::int64_t(1) << 31;
 
 int to_int(const std::string& text, std::int64_t least, std::int64_t most) {
@@ -111,7 +111,7 @@ std::vector<OptionRow> problem_rows() {
       {"tokens", "LIST", kProblems, g, "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
        [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0); }},
       {"load", "LIST", kProblems, g,
-       "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, trace:FILE (default uniform)",
+       "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, only:0-3, except:2-2, trace:FILE (default uniform)",
        [](Options& o, Text v) { o.problem.loads = parse_loads(v); }},
       {"quant", "SCHEME", kProblems, g,
        "block128, token_channel, tensor_static, tensor_dynamic; then :ue8m0 or :row (default the model's)",
@@ -200,6 +200,15 @@ std::vector<OptionRow> run_rows() {
        set_semantics},
       {"trials", "N", "check", g, "random cases, proposed from the seed",
        [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
+      {"suite", "NAME|FILE", "check", g,
+       "a file of Case lines; corpus (public bug reports, run first by --trials) and large are built in",
+       [](Options& o, Text v) { o.run.suite = v; }},
+      {"resume", "FILE", "check", g,
+       "journal of a long run (--trials, --suite): begun where there is none, else gone on with",
+       [](Options& o, Text v) { o.run.journal = v; }},
+      {"self-test", "PROGRAM", "check", g,
+       "prove this harness on a program with planted faults (build/moeproof_faulty): who finds which",
+       [](Options& o, Text v) { o.run.self_test = v; }},
       {"properties", "LIST", "check", g,
        "try what must hold for every correct kernel: all, or P5,P12 of moeproof list properties",
        set_properties},
@@ -224,7 +233,7 @@ std::vector<OptionRow> run_rows() {
       {"require-gpu", "", kOneRun, g,
        "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
        [](Options& o, Text) { o.run.require_gpu = true; }},
-      {"fail-on", "LIST", "check bench compare upstream-check", g,
+      {"fail-on", "LIST", "check bench compare upstream-check report", g,
        "words of a verdict that make exit 1, as slow,off,refused",
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
       {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
@@ -238,7 +247,7 @@ std::vector<OptionRow> run_rows() {
 std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
-      {"json", "FILE", "check bench predict compare infer-semantics upstream-check", g,
+      {"json", "FILE", "check bench predict compare infer-semantics upstream-check report", g,
        "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
@@ -247,7 +256,7 @@ std::vector<OptionRow> output_rows() {
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
       {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
        [](Options& o, Text v) { o.out = v; }},
-      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check", g,
+      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check report", g,
        "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }

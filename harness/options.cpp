@@ -95,6 +95,7 @@ void check_replay(const Given& given) {
       refuse_together(given, "case", row.name, "the line already says it");
   }
   refuse_together(given, "case", "trials", "one case or random cases");
+  refuse_together(given, "case", "suite", "one case or a file of them");
 }
 
 void check_files(const Given& given, Options& o) {
@@ -173,6 +174,15 @@ void check_run(const Given& given, Options& o) {
   const bool sides = o.command == "upstream-check";  // which isolates what needs it
   if (given.count("case-timeout") && !sides && !o.run.isolate && !process && o.run.executor != "cuda")
     throw BadInput("--case-timeout needs a worker process: add --isolate");
+  if (given.count("resume") && !given.count("trials") && !given.count("suite"))
+    throw BadInput("--resume belongs to long runs: --trials N or --suite FILE");
+  refuse_together(given, "trials", "suite", "random cases begin with the corpus; a suite is run by itself");
+  for (const char* other : {"trials", "suite", "case", "executor", "resume", "isolate"})
+    refuse_together(given, "self-test", other, "it chooses cases and kernels itself");
+  for (const char* other :
+       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank", "op",
+        "quant", "data", "tile", "tile-down", "layout", "kernel", "weights", "activations"})
+    refuse_together(given, "suite", other, "each line says it");
   for (const char* other :
        {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})
     refuse_together(given, "trials", other, "random cases choose it themselves");

@@ -27,7 +27,7 @@ Gen<std::int64_t> tokens(int size) {
   return gen::map(gen::weightedOneOf<std::int64_t>(
                       {{6, pick<std::int64_t>(1, most + 1)},
                        {3, gen::map(gen::tuple(gen::element<std::int64_t>(8, 16, 32, 64, 128),
-                                               gen::element<std::int64_t>(-1, 0, 1)),
+                                               gen::element<std::int64_t>(-2, -1, 0, 1, 2)),
                                     [](const auto& t) { return std::get<0>(t) + std::get<1>(t); })},
                        {1, gen::element<std::int64_t>(0, 1)}}),
                   [most](std::int64_t t) { return std::min(t, 2 * most); });
@@ -38,16 +38,51 @@ Gen<std::int64_t> multiple(std::int64_t unit, int units) {
   return gen::map(pick(1, units + 1), [unit](int n) { return unit * n; });
 }
 
-Gen<LoadSpec> load() {
-  return gen::map(gen::tuple(pick(0, 5), pick(1, 10)), [](const std::tuple<int, int>& t) {
-    const auto [kind, tenths] = t;
+/// Empty experts at the front, at the end, in the middle; all but as many as a token needs.
+void choose_range(LoadSpec& spec, const MoeShape& s) {
+  const int kind = *pick(0, 4), last = s.experts - 1;
+  spec.kind = kind == 3 ? LoadKind::only : LoadKind::except;
+  spec.first = kind == 0 ? 0 : kind == 1 ? last : *pick(0, s.experts);
+  spec.last = spec.first;
+  if (kind == 3) {
+    spec.first = std::max(0, std::min(spec.first, s.experts - s.top_k));
+    spec.last = spec.first + s.top_k - 1;
+  }
+}
+
+Gen<LoadSpec> load(const MoeShape& s) {
+  return gen::exec([s] {
     LoadSpec spec;
+    const int kind = *pick(0, 7), tenths = *pick(1, 11);
+    if (kind >= 5) {
+      choose_range(spec, s);
+      return spec;
+    }
     spec.kind = LoadKind(kind);
-    const bool parameter =
-        spec.kind == LoadKind::zipf || spec.kind == LoadKind::hot || spec.kind == LoadKind::empty;
-    spec.parameter = parameter ? tenths / (spec.kind == LoadKind::zipf ? 5.0 : 10.0) : 0;
+    if (spec.kind == LoadKind::zipf) spec.parameter = tenths / 5.0;
+    if (spec.kind == LoadKind::hot) spec.parameter = tenths / 10.0;
+    if (spec.kind == LoadKind::empty) spec.parameter = std::min(tenths, 9) / 10.0;
     return spec;
   });
+}
+
+/// Ties, NaN and negative logits; slots without an expert, stale bits, an expert twice. The contract of other
+/// people's kernels knows -1 and no more.
+void choose_ids(Problem& p, const ProposalFrame& frame) {
+  p.routing.logits = LogitKind(*gen::weightedElement<int>({{p.op == Op::topk ? 4 : 12, int(LogitKind::drawn)},
+                                                           {1, int(LogitKind::ties)},
+                                                           {1, int(LogitKind::equal)},
+                                                           {1, int(LogitKind::negative)},
+                                                           {1, int(LogitKind::nan)}}));
+  const bool behind = p.op != Op::topk && p.op != Op::quantize;
+  const int kind = *gen::weightedElement<int>({{8, int(IdKind::routed)},
+                                               {1, int(IdKind::given)},
+                                               {1, int(IdKind::none)},
+                                               {1, int(IdKind::stale)},
+                                               {1, int(IdKind::twice)}});
+  if (!behind || (frame.plain && IdKind(kind) > IdKind::none)) return;
+  if (IdKind(kind) == IdKind::twice && p.shape.top_k < 2) return;
+  p.routing.ids = IdKind(kind);
 }
 
 /// Block scales, the most used, have every second turn of three trials.
@@ -132,7 +167,8 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     if (!frame.plain) choose_activation(s);
     p.routing.router = *router(s);
     s.tokens = *tokens(size);
-    p.routing.load = *load();
+    p.routing.load = *load(s);
+    choose_ids(p, frame);
     p.data = DataMode(*gen::weightedElement<int>({{5, int(DataMode::normal)},
                                                   {2, int(DataMode::exact)},
                                                   {2, int(DataMode::nasty)},
@@ -143,6 +179,7 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     if (p.data == DataMode::nasty && (s.tokens < 8 || s.activation == Activation::relu2))
       p.data = DataMode::normal;
     p.seed = *pick<std::uint64_t>(1, 1'000'000);
+    if (p.op == Op::quantize) p.routing.logits = LogitKind::drawn;
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
   });
@@ -161,13 +198,38 @@ Gen<Choice> choice(const ProposalFrame& frame, int trial) {
   });
 }
 
+/// splitmix64: every trial has bits of its own, whatever came before it.
+std::uint64_t seed_of(std::uint64_t seed, int trial) {
+  std::uint64_t z = seed + 0x9E3779B97F4A7C15u * (std::uint64_t(trial) + 1);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+template <class T>
+bool is_among(const std::vector<T>& allowed, T value) {
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
+
 }  // namespace
+
+bool fits(const ProposalFrame& frame, const Case& c) {
+  const Problem& p = c.problem;
+  const bool gemm = p.op == Op::grouped_gemm;
+  if (frame.op_given && p.op != frame.op) return false;
+  if (frame.op_given && gemm && (p.contract != frame.contract || p.gemm != frame.gemm)) return false;
+  if (frame.quant_given && !(p.quant == frame.quant)) return false;
+  if (!is_among(frame.quants, p.quant.kind) || (gemm && !is_among(frame.contracts, p.contract))) return false;
+  if (!frame.plain) return true;
+  const MoeShape& s = p.shape;
+  const bool plain_shape = s.activation == Activation::silu_mul && !s.bias && !s.weight_on_input && s.ep == 1;
+  return (frame.op_given || gemm || p.op == Op::moe_layer) && plain_shape &&
+         p.quant.scale_format == ScaleFormat::f32 && p.routing.ids <= IdKind::none;
+}
 
 Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
   const int size = std::min(4 + trial, 100);
-  const rc::Random random = rc::Random(seed).split();
-  rc::Random own = random;
-  for (int i = 0; i < trial; ++i) own = own.split();
+  rc::Random own(seed_of(seed, trial));
   Case c;
   c.problem = problem(frame, size, trial)(own, size).value();
   rc::Random other = own.split();

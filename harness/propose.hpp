@@ -27,6 +27,9 @@ struct ProposalFrame {
   bool plain = false;
 };
 
+/// Whether a written case (a line of the corpus) keeps to the frame.
+bool fits(const ProposalFrame& frame, const Case& c);
+
 /// A valid case with settled tiles; trial counts from 0. Any three trials in a row have all layouts, any
 /// eighteen all schemes.
 Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial);

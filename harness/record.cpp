@@ -43,13 +43,14 @@ std::string_view name(PropertyState state) {
 }
 
 int count_of(const Report& report, Correctness which) {
-  return int(std::count_if(report.cases.begin(), report.cases.end(), [&](const CaseRecord& r) {
+  const auto listed = std::count_if(report.cases.begin(), report.cases.end(), [&](const CaseRecord& r) {
     return r.verdict && r.verdict->correctness == which;
-  }));
+  });
+  return int(listed) + (which == Correctness::passed ? report.unlisted.passed : 0);
 }
 
 JudgedElements judged_elements(const Report& report) {
-  JudgedElements sum;
+  JudgedElements sum = report.unlisted.judged;
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict) continue;
     sum.checked += r.verdict->checked;
@@ -57,6 +58,25 @@ JudgedElements judged_elements(const Report& report) {
     sum.wrong += r.verdict->wrong;
   }
   return sum;
+}
+
+void list_case(Report& report, CaseRecord record) {
+  count_properties(report, record);
+  report.cases.push_back(std::move(record));
+}
+
+void count_properties(Report& report, const CaseRecord& record) {
+  for (PropertyCount& p : report.properties) {
+    for (const PropertyOutcome& o : record.properties) {
+      if (o.id != p.id) continue;
+      p.held += o.state == PropertyState::held;
+      if (o.state == PropertyState::skipped) ++p.skipped, ++p.skips[o.reason];
+      if (o.state == PropertyState::failed && ++p.failed == 1) p.reason = o.reason;
+    }
+    const auto most = std::max_element(p.skips.begin(), p.skips.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (p.failed == 0 && most != p.skips.end()) p.reason = most->first;
+  }
 }
 
 ErrorSummary summarise_errors(const std::vector<CaseRecord>& cases) {

@@ -2,6 +2,7 @@
 // back. Fields a command does not fill stay empty and are absent from every report. Times in seconds.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,8 @@ struct PropertyOutcome {
 struct PropertyCount {
   std::string id, statement;
   int held = 0, failed = 0, skipped = 0;
-  std::string reason;
+  std::string reason;                // see above
+  std::map<std::string, int> skips;  // reason -> cases
   bool never_applied() const { return held + failed == 0; }
 };
 
@@ -60,6 +62,29 @@ struct ErrorSummary {
   double mean = 0, median = 0, p90 = 0;
 };
 
+/// Output elements that were compared, over all cases and stages.
+struct JudgedElements {
+  std::int64_t checked = 0, to_the_bit = 0, wrong = 0;
+};
+
+/// One planted fault in the self-test: what found it, how often, and how small it became.
+struct KillRow {
+  std::string fault, text;
+  bool declared = false;               // judged to the bit; else as an outsider's kernel
+  int seeds = 0, killed = 0;           // command lines of other seeds, and those that failed
+  std::vector<std::string> killed_by;  // "truth" and properties, the most frequent first
+  std::string shrunk, trigger;         // Case lines: the smallest found, the smallest known
+  double distance = 0;                 // how many times larger the first is (harness/self_test.hpp)
+  int runs = 0;                        // median over seeds: cases tried until the smallest
+  std::string why_not;                 // it was not tried
+};
+
+/// Cases that a long run counts and does not list: passed ones.
+struct Unlisted {
+  int passed = 0;
+  JudgedElements judged;
+};
+
 struct Report {
   std::string command, executor, hardware;  // "check", "emulated", "NVIDIA H200"
   bool hardware_measured = false;           // its constants were; predictions for it were compared with times
@@ -68,15 +93,17 @@ struct Report {
   std::vector<CaseRecord> cases;
   std::vector<PropertyCount> properties;  // that were asked for, in the table's order
   ErrorSummary errors;
-};
-
-/// Output elements that were compared, over all cases and stages.
-struct JudgedElements {
-  std::int64_t checked = 0, to_the_bit = 0, wrong = 0;
+  Unlisted unlisted;
+  std::vector<KillRow> self_test;
 };
 
 int count_of(const Report&, Correctness);
 JudgedElements judged_elements(const Report&);
+/// Appends a case and counts its properties.
+void list_case(Report&, CaseRecord);
+/// Adds what became of the record's properties to the report's counts, which have a row for each that was
+/// asked for.
+void count_properties(Report&, const CaseRecord&);
 ErrorSummary summarise_errors(const std::vector<CaseRecord>&);
 /// Fills speedup of each swap_ab record of one problem from its baseline among the others.
 void fill_speedups(std::vector<CaseRecord>& records_of_one_problem);

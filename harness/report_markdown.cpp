@@ -45,6 +45,14 @@ std::string markdown_report(const Report& report) {
   }
   for (const std::string& note : split(notes_text(report), '\n'))
     if (!note.empty()) out += fmt::format("\n- {}\n", cell(note));
+  if (!report.self_test.empty())
+    out += "\n| fault | what | judged | seeds | by | shrunk | distance |\n|---|---|---|---:|---|---|---:|\n";
+  for (const KillRow& row : report.self_test)
+    out += fmt::format("| {} | {} | {} | {}/{} | {} | {} | {} |\n", row.fault, cell(row.text),
+                       row.declared ? "declared" : "undeclared", row.killed, row.seeds,
+                       cell(row.why_not.empty() ? killers_text(row) : row.why_not),
+                       row.shrunk.empty() ? "" : markdown_code(row.shrunk),
+                       row.distance > 0 ? fmt::format("{:.1f}", row.distance) : "");
   if (!report.properties.empty())
     out += "\n| property | held | failed | skipped | why |\n|---|---:|---:|---:|---|\n";
   for (const PropertyCount& p : report.properties)

@@ -53,6 +53,10 @@ std::string notes_text(const Report&);
 std::string properties_text(const Report&);
 /// "P12 9 held, 1 skipped (it needs two tokens)".
 std::string property_line(const PropertyCount&);
+/// The self-test's rows: fault, who found it, seeds, distance; empty where there are none.
+std::string self_test_text(const Report&);
+/// "P1, truth +3", "19/20", "1.5x".
+std::string killers_text(const KillRow&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
 /// "passed", "passed (bounds)" where no bits were compared, "passed (77 %)" where a budget left rows

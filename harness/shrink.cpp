@@ -1,5 +1,6 @@
 #include "harness/shrink.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 #include "fixtures/problem/errors.hpp"
@@ -63,7 +64,10 @@ void add_sizes(Moves& moves) {
 
 void add_kinds(Moves& moves) {
   moves.add([](Case& c) { c.problem.shape.ep = 1, c.problem.rank = 0; });
+  moves.add([](Case& c) { c.problem.routing = RoutingSpec{}; });
   moves.add([](Case& c) { c.problem.routing.load = LoadSpec{}; });
+  moves.add([](Case& c) { c.problem.routing.logits = LogitKind::drawn; });
+  moves.add([](Case& c) { c.problem.routing.ids = IdKind::routed; });
   moves.add([](Case& c) { c.problem.routing.router = RouterSpec{}; });
   moves.add([](Case& c) {
     MoeShape& s = c.problem.shape;
@@ -84,6 +88,13 @@ std::vector<Case> simpler_cases(const Case& c) {
   add_sizes(moves);
   add_kinds(moves);
   return moves.take();
+}
+
+double case_size(const Case& c) {
+  const MoeShape& s = c.problem.shape;
+  const double unit = c.problem.quant.block() ? 128 : 16;
+  const auto units = [unit](std::int64_t n) { return std::max(1.0, double(n) / unit); };
+  return double(std::max<std::int64_t>(1, s.pairs())) * s.experts * units(s.hidden) * units(s.intermediate);
 }
 
 std::string failure_kind(const Verdict& verdict) {
@@ -108,8 +119,9 @@ std::string failure_kind(const Verdict& verdict) {
 Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,
                    const ShrinkBudget& budget) {
   Shrunk result{failing};
-  ++result.runs;
-  if (!fails(failing)) {
+  for (int i = 0; i < kRepeats; ++i) {
+    ++result.runs;
+    if (fails(failing)) continue;
     result.flaky = true;
     return result;
   }

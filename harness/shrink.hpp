@@ -15,8 +15,15 @@ namespace moe::harness {
 /// Valid simpler cases, the boldest first.
 std::vector<Case> simpler_cases(const Case& c);
 
+/// How large a case is to a reader: rows times slots times experts times columns in units of a scale block
+/// (16 without blocks). What "twice as large as the trigger" means.
+double case_size(const Case& c);
+
+/// A failure is repeated so often before it is shrunk.
+inline constexpr int kRepeats = 2;
+
 struct ShrinkBudget {
-  int runs = 60;
+  int runs = 120;
   std::function<bool()> out_of_time = [] { return false; };
 };
 
@@ -30,7 +37,7 @@ struct Shrunk {
 /// ("failed: of elements of gemm1 are wrong", "failed: P8"). Cases that fail in the same way have the same.
 std::string failure_kind(const Verdict& verdict);
 
-/// `fails` runs a case; it is asked once for `failing` itself.
+/// `fails` runs a case; it is asked kRepeats times for `failing` itself.
 Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,
                    const ShrinkBudget& budget);
 

@@ -111,6 +111,7 @@ Suite open_suite(const Options& o, const Streams& s) {
       if (progress->planned > 1) err << fmt::format("{}/{} ", progress->started, progress->planned);
       err << "running: " << line << std::endl;
     };
+  suite.report.properties = no_counts(suite.plan.properties);
   suite.report.command = o.command;
   suite.report.executor = o.run.executor;
   suite.report.hardware = hardware_text(suite.hardware);
@@ -132,14 +133,14 @@ void run_works(Suite& suite, const std::vector<Work>& works) {
       continue;
     }
     auto records = run_problem(work.problem, work.choices, suite.plan);
-    for (CaseRecord& r : records) suite.report.cases.push_back(std::move(r));
+    for (CaseRecord& r : records) list_case(suite.report, std::move(r));
   }
 }
 
 std::vector<Work> settle_works(Options& o, Suite& suite) {
   if (suite.plan.executor != nullptr && o.run.executor.starts_with(kProcessPrefix))
     suite.report.chosen = adopt_kernel(o.problem, suite.plan.executor->kernels());
-  return o.run.trials > 0 ? std::vector<Work>{} : expand(o.problem, o.run.shard);
+  return o.run.trials > 0 || !o.run.suite.empty() ? std::vector<Work>{} : expand(o.problem, o.run.shard);
 }
 
 bool hits_fail_on(const Report& report, const std::vector<std::string>& words) {
@@ -169,7 +170,6 @@ int close_suite(Suite& suite) {
   const Options& o = suite.options;
   Report& report = suite.report;
   report.errors = summarise_errors(report.cases);
-  report.properties = count_properties(suite.plan.properties, report.cases);
   if (!o.output.quiet && !reports_to_stdout(o.output))
     suite.streams.out << table_report(report, suite.streams.out_is_terminal);
   else
@@ -178,6 +178,7 @@ int close_suite(Suite& suite) {
   if (suite.out_of_time) suite.streams.err << "moeproof: the time budget ended before all cases ran\n";
   std::vector<Correctness> words;
   for (const CaseRecord& r : report.cases) words.push_back(r.verdict->correctness);
+  if (report.unlisted.passed > 0) words.push_back(Correctness::passed);
   const ExitCode code = exit_code(words, o.run.allow_mistrusted, o.run.require_gpu, suite.out_of_time);
   if (code == ExitCode::nothing_ran || code == ExitCode::infrastructure)
     suite.streams.err << "moeproof: nothing ran: " << one_line(why_nothing_ran(suite)) << "\n";

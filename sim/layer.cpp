@@ -79,7 +79,7 @@ std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t row
     kernels.push_back(gather_rows(problem, double(rows)));
     return kernels;
   }
-  if (problem.routing.load.kind != LoadKind::trace) kernels.push_back(topk(shape));
+  if (!problem.routing.given()) kernels.push_back(topk(shape));
   add_row_plan(kernels, shape, shape.pairs());
   if (problem.quant.kind == QuantKind::tensor_dynamic)
     kernels.push_back({"hidden_amax", quantize(problem, 0).read, 0});

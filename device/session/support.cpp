@@ -72,7 +72,7 @@ std::string refuse_case(const Case& c) {
   if (p.op == Op::inv_rope_quant)
     return "op inv_rope_quant has no built-in kernel; topk, align, quantize, grouped_gemm, "
            "act_quant, combine and moe_layer have";
-  const bool routes = p.op == Op::topk || (p.op == Op::moe_layer && p.routing.load.kind != LoadKind::trace);
+  const bool routes = p.op == Op::topk || (p.op == Op::moe_layer && !p.routing.given());
   if (routes) {
     if (std::string refusal = refuse_router(p); !refusal.empty()) return refusal;
   }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <stdexcept>
 
 #include "fixtures/problem/errors.hpp"
@@ -147,27 +146,11 @@ void try_properties(OpenTrial& trial, const Routing& routing, const TensorSet& i
   if (failed != nullptr && !bad) record.verdict->replay = replay_with(*failed, record, plan);
 }
 
-std::vector<PropertyCount> count_properties(const std::vector<const Property*>& asked,
-                                            const std::vector<CaseRecord>& cases) {
+std::vector<PropertyCount> no_counts(const std::vector<const Property*>& asked) {
   std::vector<PropertyCount> counts;
   for (const Property* p : asked) {
-    PropertyCount count;
-    count.id = p->id, count.statement = p->statement;
-    std::map<std::string, int> skips;
-    std::string failure;
-    for (const CaseRecord& record : cases)
-      for (const PropertyOutcome& outcome : record.properties) {
-        if (outcome.id != p->id) continue;
-        count.held += outcome.state == PropertyState::held;
-        count.failed += outcome.state == PropertyState::failed;
-        count.skipped += outcome.state == PropertyState::skipped;
-        if (outcome.state == PropertyState::skipped) ++skips[outcome.reason];
-        if (outcome.state == PropertyState::failed && failure.empty()) failure = outcome.reason;
-      }
-    const auto most = std::max_element(skips.begin(), skips.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    count.reason = !failure.empty() ? failure : most == skips.end() ? "" : most->first;
-    counts.push_back(std::move(count));
+    counts.emplace_back();
+    counts.back().id = p->id, counts.back().statement = p->statement;
   }
   return counts;
 }

@@ -12,8 +12,7 @@ namespace moe::harness {
 /// rest is skipped.
 void try_properties(OpenTrial& trial, const Routing& routing, const TensorSet& inputs, const RunPlan& plan);
 
-/// Counts over all cases, in the order of `asked`.
-std::vector<PropertyCount> count_properties(const std::vector<const Property*>& asked,
-                                            const std::vector<CaseRecord>& cases);
+/// Rows of a report for them, nothing counted yet.
+std::vector<PropertyCount> no_counts(const std::vector<const Property*>& asked);
 
 }  // namespace moe::harness

@@ -239,7 +239,55 @@ TEST_F(Cli, AnIdleRankPasses) {
 TEST_F(Cli, RandomTrialsRun) {
   const Outcome o = run("check --trials 6 --executor reference --seed 3 --quiet --allow mistrusted --json -");
   EXPECT_EQ(o.status, 0) << o.err;
-  EXPECT_EQ(Json::parse(o.out)["cases"].size(), 6u);
+  EXPECT_GE(Json::parse(o.out)["cases"].size(), 6u + 50u);  // the corpus comes first
+  const Outcome topk = run("check --trials 6 --op topk --executor reference --quiet --json -");
+  EXPECT_LT(Json::parse(topk.out)["cases"].size(), 6u + 15u) << "lines of other ops are left out";
+}
+
+// Catches: a file of cases whose errors do not say where, a property that nobody counts, a replay without its
+// name.
+TEST_F(Cli, SuitesAndPropertiesRun) {
+  const std::string line =
+      "op=moe_layer tokens=5 hidden=128 inter=128 experts=4 top_k=2 tp=1 load=uniform quant=block128 seed=1 "
+      "kernel=moeproof layout=swap_ab tile=8x128x128\n";
+  const fs::path file = write("two.txt", "# why\n" + line + line);
+  const Outcome o =
+      run("check --suite " + file.string() + " --executor reference --properties P8,P14 --json - --quiet");
+  EXPECT_EQ(o.status, 0) << o.err;
+  const Json report = Json::parse(o.out);
+  EXPECT_EQ(report["cases"].size(), 2u);
+  EXPECT_EQ(report["properties"][0]["held"], 2);
+  EXPECT_EQ(report["properties"][1]["held"], 0);
+  const Outcome table = run("check --suite " + file.string() + " --executor reference --properties P8,P14");
+  EXPECT_NE(table.out.find("P14  never applied: the executor captures no graph"), std::string::npos)
+      << table.out;
+  refuses("check --suite " + write("bad.txt", line + "\nop=moe_layer x=1\n").string(), "bad.txt:3: ");
+  refuses("check --suite /no/file", "/no/file");
+  refuses("check --suite corpus --tokens 3", "each line says it");
+  refuses("check " + kSmall + "--resume j", "belongs to long runs");
+  refuses("check " + kSmall + "--properties P999", "is no property");
+  refuses("report", "needs a journal");
+  EXPECT_NE(run("list properties").out.find("P4b"), std::string::npos);
+}
+
+// Catches: a run whose death loses what it had done, or that begins again, or that counts a case twice.
+TEST_F(Cli, AKilledRunGoesOn) {
+  const std::string journal = (folder_ / "j.jsonl").string();
+  const std::string command =
+      "check --executor reference --allow mistrusted --quiet --resume " + journal + " ";
+  const int ignored = std::system(
+      ("timeout -s KILL 1 " + std::string(MOE_BINARY) + " " + command + "--trials 100000 >/dev/null 2>&1")
+          .c_str());
+  EXPECT_NE(ignored, 0);
+  const Json so_far = Json::parse(run("report " + journal + " --json -").out);
+  const std::size_t before = so_far["cases"].size();
+  EXPECT_GT(before, 0u);
+  const Outcome rest = run(command + "--trials 5 --json -");
+  EXPECT_EQ(rest.status, 0) << rest.err;
+  const Json whole = Json::parse(rest.out);
+  const Json after = Json::parse(run("report " + journal + " --json -").out);
+  EXPECT_EQ(after["cases"].size(), std::max(before, whole["cases"].size()));
+  refuses(command + "--trials 5 --seed 9", "belongs to other options");
 }
 
 TEST_F(Cli, ATimeBudgetEndsTheRun) {

@@ -1,0 +1,236 @@
+#include "harness/run_cases.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <ostream>
+
+#include "harness/case_file.hpp"
+#include "harness/journal.hpp"
+#include "harness/process_executor.hpp"
+#include "harness/properties/property.hpp"
+#include "harness/propose.hpp"
+#include "harness/shrink.hpp"
+
+namespace moe::harness {
+namespace {
+
+/// A broken kernel fails every other trial: so many failures are shrunk and named, the rest is counted.
+constexpr int kNamedFailures = 5;
+/// What one failure may take to shrink.
+constexpr double kShrinkSeconds = 120;
+/// Passed cases of longer runs are counted, not listed.
+constexpr std::size_t kListed = 400;
+/// Cases whose lines are on disk before the first of them is launched.
+constexpr std::size_t kAnnounced = 32;
+/// A case in which the program itself ended so often is given up.
+constexpr int kMostLosses = 2;
+
+bool is_bad(const CaseRecord& r) {
+  const Correctness c = r.verdict->correctness;
+  return c == Correctness::failed || c == Correctness::crashed || c == Correctness::timed_out;
+}
+
+bool has_failed(const CaseRecord& record, const Property& p) {
+  return std::any_of(record.properties.begin(), record.properties.end(), [&](const PropertyOutcome& o) {
+    return o.id == p.id && o.state == PropertyState::failed;
+  });
+}
+
+CaseRecord run_one(Suite& suite, const Case& c) {
+  suite.plan.hardware = &suite.hardware;
+  const double begin = suite.plan.now();
+  CaseRecord record = run_problem(c.problem, {c.choice}, suite.plan).front();
+  record.elapsed_s = suite.plan.now() - begin;  // inputs and routing too
+  return record;
+}
+
+/// Reports the smallest case that fails the same way, or says that the failure does not repeat.
+void shrink_failure(Suite& suite, CaseRecord& record) {
+  CaseRecord smallest = record;
+  const std::string kind = failure_kind(*record.verdict);
+  const auto asked = suite.plan.properties;
+  std::erase_if(suite.plan.properties, [&](const Property* p) { return !has_failed(record, *p); });
+  const auto fails = [&](const Case& c) {
+    CaseRecord r = run_one(suite, c);
+    const bool same = is_bad(r) && failure_kind(*r.verdict) == kind;
+    if (same) smallest = r;
+    return same;
+  };
+  ShrinkBudget budget;
+  const double begin = suite.plan.now();
+  budget.out_of_time = [&] { return suite.budget.over() || suite.plan.now() - begin > kShrinkSeconds; };
+  const Shrunk shrunk = shrink_case(record.trial, fails, budget);
+  suite.plan.properties = asked;
+  if (shrunk.flaky) {
+    record.verdict->reason += "; a second run did not fail so: flaky";
+    return;
+  }
+  if (shrunk.steps == 0) return;
+  smallest.properties = record.properties;  // all that were tried, on the case that was drawn
+  record = smallest;
+}
+
+/// The kernel of the options, or the only one.
+const KernelInfo* kernel_of(const Suite& suite, const std::vector<KernelInfo>& kernels) {
+  for (const KernelInfo& kernel : kernels)
+    if (kernel.name == suite.options.problem.choice.kernel) return &kernel;
+  return kernels.size() == 1 ? &kernels.front() : nullptr;
+}
+
+/// What the command line fixes, and what a foreign kernel says it takes.
+ProposalFrame frame_of(const Suite& suite) {
+  const ProblemOptions& o = suite.options.problem;
+  ProposalFrame frame{o.op_given,
+                      o.op,
+                      o.contract,
+                      o.gemm,
+                      o.quant.has_value(),
+                      o.quant.value_or(QuantScheme{}),
+                      o.choice.kernel,
+                      {},
+                      {},
+                      suite.plan.executor->name().starts_with(kProcessPrefix)};
+  const std::vector<KernelInfo> kernels = suite.plan.executor->kernels();
+  const KernelInfo* kernel = frame.plain ? kernel_of(suite, kernels) : nullptr;
+  if (kernel == nullptr) return frame;
+  frame.quants = kernel->quants;
+  frame.contracts = kernel->contracts;
+  const auto takes = [&](Op op) {
+    return std::find(kernel->ops.begin(), kernel->ops.end(), op) != kernel->ops.end();
+  };
+  if (!frame.op_given && !(takes(Op::moe_layer) && takes(Op::grouped_gemm)) && !kernel->ops.empty())
+    frame.op_given = true, frame.op = kernel->ops.front();
+  if (!o.op_given && !kernel->contracts.empty()) frame.contract = kernel->contracts.front();
+  return frame;
+}
+
+/// What decides the cases and their verdicts, for the journal; the number of trials may grow.
+std::string options_text(const Suite& suite) {
+  const RunOptions& run = suite.options.run;
+  const ProblemOptions& o = suite.options.problem;
+  std::string text = fmt::format("executor={} seed={} kernel={}", run.executor, o.seed, o.choice.kernel);
+  if (o.op_given) text += fmt::format(" op={} contract={} gemm={}", name(o.op), name(o.contract), o.gemm);
+  if (o.quant) text += fmt::format(" quant={}", name(o.quant->kind));
+  if (!run.suite.empty()) text += " suite=" + run.suite;
+  if (!run.properties.empty()) text += " properties=" + run.properties;
+  if (!run.semantics.empty()) text += " semantics=" + run.semantics;
+  if (run.shard.count > 1) text += fmt::format(" shard={}/{}", run.shard.index, run.shard.count);
+  return text + (suite.plan.options.empty() ? "" : " " + suite.plan.options);
+}
+
+/// Cases by number, made when they are needed.
+struct Cases {
+  std::size_t count = 0;
+  std::function<Case(std::size_t)> at;
+  bool shrink = true;
+};
+
+class Runner {
+ public:
+  Runner(Suite& suite, Cases cases) : suite_(suite), cases_(std::move(cases)) {
+    if (!suite.options.run.journal.empty()) journal_.emplace(suite.options.run.journal, options_text(suite));
+    suite.progress->planned = cases_.count;
+  }
+  void run();
+
+ private:
+  void announce_from(std::size_t number);
+  CaseRecord run_case(std::size_t number, const Case& c);
+  void list(CaseRecord record);
+
+  Suite& suite_;
+  Cases cases_;
+  std::optional<Journal> journal_;
+  std::size_t announced_ = 0;  // cases in front of it are on disk
+  int failures_ = 0;
+};
+
+void Runner::announce_from(std::size_t number) {
+  if (!journal_ || number < announced_) return;
+  std::vector<Case> next;
+  for (announced_ = number; announced_ < cases_.count && next.size() < kAnnounced; ++announced_)
+    next.push_back(cases_.at(announced_));
+  journal_->announce(number, next);
+}
+
+CaseRecord Runner::run_case(std::size_t number, const Case& c) {
+  if (journal_ && journal_->lost(number) >= kMostLosses) {
+    CaseRecord record;
+    record.trial = c;
+    record.verdict = Verdict{};
+    record.verdict->correctness = Correctness::crashed;
+    record.verdict->reason = "the program itself ended twice while it ran this case";
+    record.verdict->replay = replay_line(c, suite_.plan);
+    return record;
+  }
+  announce_from(number);
+  if (journal_) journal_->start(number);
+  CaseRecord record = run_one(suite_, c);
+  if (!is_bad(record) || ++failures_ > kNamedFailures) return record;
+  if (cases_.shrink) shrink_failure(suite_, record);
+  suite_.streams.err << "failed: " << record.verdict->replay << std::endl;
+  if (failures_ == kNamedFailures) suite_.streams.err << "further failures are counted, not shrunk\n";
+  return record;
+}
+
+void Runner::list(CaseRecord record) {
+  Report& report = suite_.report;
+  if (cases_.count <= kListed || record.verdict->correctness != Correctness::passed)
+    return list_case(report, std::move(record));
+  count_properties(report, record);
+  ++report.unlisted.passed;
+  report.unlisted.judged.checked += record.verdict->checked;
+  if (record.verdict->judged_by == "bits") report.unlisted.judged.to_the_bit += record.verdict->checked;
+}
+
+void Runner::run() {
+  for (std::size_t number = 0; number < cases_.count; ++number) {
+    if (!suite_.options.run.shard.owns(number)) continue;
+    const Case c = cases_.at(number);
+    if (const CaseRecord* done = journal_ ? journal_->done(number, c) : nullptr) {
+      list(*done);
+      continue;
+    }
+    if (suite_.budget.over()) {
+      suite_.out_of_time = true;
+      return;
+    }
+    CaseRecord record = run_case(number, c);
+    if (journal_) journal_->finish(number, record);
+    list(std::move(record));
+  }
+}
+
+/// Lines of the corpus that the command line and a foreign kernel's words leave.
+std::vector<Case> fitting_corpus(const ProposalFrame& frame) {
+  std::vector<Case> cases;
+  for (FileCase& file_case : load_cases("corpus"))
+    if (fits(frame, file_case.c)) {
+      file_case.c.choice.kernel = frame.kernel;
+      cases.push_back(std::move(file_case.c));
+    }
+  return cases;
+}
+
+}  // namespace
+
+void run_trials(Suite& suite) {
+  const ProposalFrame frame = frame_of(suite);
+  const std::vector<Case> corpus = fitting_corpus(frame);
+  const auto at = [&](std::size_t number) {
+    return number < corpus.size()
+               ? corpus[number]
+               : propose_case(frame, suite.options.problem.seed, int(number - corpus.size()));
+  };
+  Runner(suite, {corpus.size() + std::size_t(suite.options.run.trials), at, true}).run();
+}
+
+void run_case_file(Suite& suite) {
+  const std::vector<FileCase> cases = load_cases(suite.options.run.suite);
+  Runner(suite, {cases.size(), [&](std::size_t number) { return cases[number].c; }, false}).run();
+}
+
+}  // namespace moe::harness
