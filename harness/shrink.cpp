@@ -119,7 +119,7 @@ std::string failure_kind(const Verdict& verdict) {
 Shrunk shrink_case(const Case& failing, const std::function<bool(const Case&)>& fails,
                    const ShrinkBudget& budget) {
   Shrunk result{failing};
-  for (int i = 0; i < kRepeats; ++i) {
+  for (int i = 0; i < kRepeats && (i == 0 || result.runs < budget.runs); ++i) {
     ++result.runs;
     if (fails(failing)) continue;
     result.flaky = true;

@@ -166,6 +166,11 @@ std::string expert_shards(Subject& s) {
   return {};
 }
 
+bool names_expert(const Subject& s, std::int32_t id) {
+  const auto ids = ids_of(s.inputs());
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
 std::string one_expert_more(Subject& s) {
   Case c = s.trial();
   ++c.problem.shape.experts;
@@ -261,9 +266,10 @@ const Property kTable[] = {
     {"P30", PropertyClass::exact, "One more expert that no token goes to changes nothing.",
      "ep 1, a known order of sums", "a loop over all experts, a table that is sized for a power of two",
      [](const Subject& s) {
-       return first_of({only_for(s, {Op::moe_layer}), needs_tokens(s, 1), known_order(s),
-                        s.shape().ep != 1 ? "it needs ep 1" : "",
-                        s.shape().bias ? "the layer has biases" : ""});
+       return first_of(
+           {only_for(s, {Op::moe_layer}), needs_tokens(s, 1), known_order(s),
+            s.shape().ep != 1 ? "it needs ep 1" : "", no_bias(s),
+            names_expert(s, s.shape().experts) ? "a stale id names the expert that would come" : ""});
      },
      one_expert_more},
     {"P40", PropertyClass::exact,

@@ -141,7 +141,7 @@ double value_at(const Tensor& t, std::int64_t i) {
 std::vector<OwnedRow> owned_rows(const Problem& problem, const TensorSet& inputs) {
   std::vector<OwnedRow> rows;
   for (const reference::GemmRow& r : reference::contract_gemm(problem, inputs).rows)
-    rows.push_back({r.out, r.expert});
+    rows.push_back({r.out, r.act, r.expert});
   return rows;
 }
 

@@ -41,7 +41,7 @@ std::string outside(Subject& s, const char* tensor, std::int64_t row, std::int64
 
 /// Rows of the flattened c that a group owns, with their local expert.
 struct OwnedRow {
-  std::int64_t row = 0;
+  std::int64_t row = 0, activation = 0;  // of c, of a_codes
   std::int32_t expert = -1;
 };
 std::vector<OwnedRow> owned_rows(const Problem& problem, const TensorSet& inputs);

@@ -13,6 +13,7 @@ namespace {
 
 /// "P4a" -> (4, "a").
 std::pair<int, std::string_view> order_of(std::string_view id) {
+  if (id.size() < 2) return {0, id};
   int number = 0;
   std::size_t i = 1;
   for (; i < id.size() && std::isdigit(static_cast<unsigned char>(id[i])); ++i)

@@ -158,10 +158,14 @@ std::string zero_token(Subject& s) {
   if (s.op() == Op::grouped_gemm) {
     const auto rows = owned_rows(s.problem(), inputs);
     if (rows.empty()) throw NotApplicable("no group owns a row");
+    const std::int64_t zeroed = rows.front().activation;
     Tensor& codes = own(inputs, "a_codes");
     const auto width = std::size_t(codes.shape().back());
-    std::fill_n(codes.data() + std::size_t(rows.front().row) * width, width, std::byte{0});
-    return nonzero_row(s, s.run(inputs), "c", {rows.front().row});
+    std::fill_n(codes.data() + std::size_t(zeroed) * width, width, std::byte{0});
+    std::vector<std::int64_t> zeros;
+    for (const OwnedRow& r : rows)
+      if (r.activation == zeroed) zeros.push_back(r.row);
+    return nonzero_row(s, s.run(inputs), "c", zeros);
   }
   fill_row(own(inputs, "hidden"), 0, 0);
   const TensorSet got = s.run(inputs);

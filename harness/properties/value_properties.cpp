@@ -182,12 +182,12 @@ const Property kTable[] = {
      },
      coded_data},
     {"P35", PropertyClass::bounded, "Gates far below zero close the layer, whatever up is.",
-     "silu or gelu with a gate, no bias", "gate and up exchanged",
+     "silu or gelu with a gate, no bias, data that are not nasty", "gate and up exchanged",
      [](const Subject& s) {
        const Activation a = s.shape().activation;
        const bool closes = a == Activation::silu_mul || a == Activation::gelu_tanh_mul;
-       return first_of({only_for(s, {Op::moe_layer}), needs_tokens(s, 1), no_bias(s), some_local_pair(s),
-                        closes ? "" : "its gate does not close so"});
+       return first_of({only_for(s, {Op::moe_layer}), needs_tokens(s, 1), no_bias(s), not_nasty(s),
+                        some_local_pair(s), closes ? "" : "its gate does not close so"});
      },
      closed_gates},
 };

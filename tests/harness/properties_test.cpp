@@ -7,6 +7,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <stdexcept>
 
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/number_formats.hpp"
@@ -41,14 +42,20 @@ using Spoil = std::function<void(const Case&, const TensorSet& inputs, TensorSet
 PlantedKernel reads(Change change) {
   return [change](const Case& c, const TensorSet& inputs, device::RunMode, int) {
     TensorSet read = own_copy(inputs);
-    change(c, read);
+    try {
+      change(c, read);
+    } catch (const std::out_of_range&) {  // the case's own run has logits where the fault reads ids
+    }
     return right_outputs(c, read);
   };
 }
 PlantedKernel writes(Spoil spoil) {
   return [spoil](const Case& c, const TensorSet& inputs, device::RunMode, int) {
     TensorSet out = right_outputs(c, inputs);
-    if (c.problem.shape.tokens > 0) spoil(c, inputs, out);
+    try {
+      if (c.problem.shape.tokens > 0) spoil(c, inputs, out);
+    } catch (const std::out_of_range&) {
+    }
     return out;
   };
 }
@@ -166,8 +173,9 @@ std::vector<Fault> expert_faults() {
       {"P40", kLayer, "-1 is the first expert", reads([](const Case&, TensorSet& in) {
          for (std::int32_t& id : in.at("topk_ids").as<std::int32_t>()) id = std::max(id, 0);
        })},
-      {"P40", kLayer, "a stale id is the last expert", reads([](const Case&, TensorSet& in) {
-         for (std::int32_t& id : in.at("topk_ids").as<std::int32_t>()) id = id > 1'000'000 ? 7 : id;
+      {"P40", kLayer, "a stale id is the first token's expert", reads([](const Case&, TensorSet& in) {
+         const auto ids = in.at("topk_ids").as<std::int32_t>();
+         for (std::int32_t& id : ids) id = id > 1'000'000 ? ids[0] : id;
        })},
       {"P44d", kLayer, "a second slot of one expert is dropped", reads([](const Case& c, TensorSet& in) {
          const auto ids = in.at("topk_ids").as<std::int32_t>();
@@ -385,7 +393,7 @@ TEST(Properties, HoldOnRandomCases) {
   plan.hardware = &hardware;
   plan.threads = 2;
   plan.properties = find_properties("all");
-  for (int trial = 0; trial < 12; ++trial) {
+  for (int trial = 0; trial < 8; ++trial) {
     const Case c = propose_case({}, 5, trial);
     const CaseRecord record = run_problem(c.problem, {c.choice}, plan).front();
     for (const PropertyOutcome& o : record.properties)

@@ -1,7 +1,7 @@
 // Sequences of launches: other shapes, other inputs and graph replays on one long-lived executor must not
 // change what a case gives. RapidCheck's state machine draws and shrinks the sequences.
 #include <gtest/gtest.h>
-#include <rapidcheck/gtest.h>
+#include <rapidcheck.h>
 #include <rapidcheck/state.h>
 
 #include <cstring>
@@ -81,16 +81,38 @@ struct Run : Command {
   void show(std::ostream& out) const override { out << "run seed " << seed << (graph ? " as a graph" : ""); }
 };
 
-void check_sequences(const std::function<std::unique_ptr<device::Executor>()>& make) {
-  Machine machine(make());
-  rc::state::check(Model{}, machine, rc::state::gen::execOneOfWithArgs<Open, Run>());
+/// Says nothing: a failure that is wanted is no news.
+struct Quiet : rc::detail::TestListener {
+  void onTestCaseFinished(const rc::detail::CaseDescription&) override {}
+  void onShrinkTried(const rc::detail::CaseDescription&, bool) override {}
+  void onTestFinished(const rc::detail::TestMetadata&, const rc::detail::TestResult&) override {}
+};
+
+using MakeExecutor = std::function<std::unique_ptr<device::Executor>()>;
+
+rc::detail::TestResult run_sequences(const MakeExecutor& make, int sequences) {
+  rc::detail::TestParams params;
+  params.seed = 5;
+  params.maxSuccess = sequences;
+  params.maxSize = 20;
+  Quiet listener;
+  const auto property = rc::detail::toProperty([&] {
+    Machine machine(make());
+    rc::state::check(Model{}, machine, rc::state::gen::execOneOfWithArgs<Open, Run>());
+  });
+  return rc::detail::checkProperty(property, {}, params, listener);
 }
 
 #if MOE_HAVE_EMULATOR
 // Catches: a workspace sized for an earlier shape, a counter that is not reset, a plan kept from other
 // inputs.
-RC_GTEST_PROP(Sequences, NeverChangeWhatTheBuiltInKernelsGive, ()) {
-  check_sequences([] { return std::move(choose_executor({"emulated", 1, 4, 3}).executor); });
+TEST(Sequences, NeverChangeWhatTheBuiltInKernelsGive) {
+  const auto result = run_sequences(
+      [] {
+        return std::move(choose_executor({"emulated", 1, 4, 3}).executor);
+      },
+      15);
+  EXPECT_TRUE(result.is<rc::detail::SuccessResult>()) << result;
 }
 #endif
 
@@ -107,13 +129,8 @@ std::unique_ptr<device::Executor> keeps_its_size() {
 
 // The machine above finds such a kernel, or it would prove nothing.
 TEST(Sequences, FindABufferThatKeepsItsSize) {
-  rc::detail::TestParams params;
-  params.seed = 5;
-  params.maxSuccess = 60;
-  const rc::detail::TestMetadata metadata{"sequences", "a planted kernel"};
-  const auto result = rc::detail::checkTestable([] { check_sequences(keeps_its_size); }, metadata, params);
-  rc::detail::FailureResult failure;
-  ASSERT_TRUE(result.match(failure)) << "no sequence of 60 found it";
+  EXPECT_TRUE(run_sequences(keeps_its_size, 60).is<rc::detail::FailureResult>())
+      << "no sequence of 60 found it";
 }
 
 }  // namespace
