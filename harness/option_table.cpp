@@ -154,7 +154,8 @@ std::vector<OptionRow> choice_rows() {
        [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
-      {"kernel", "NAME", kOneKernel, g, "which kernel answers (default moeproof; predict knows triton_fused_moe too)",
+      {"kernel", "NAME", kOneKernel, g,
+       "which kernel answers (default moeproof; predict knows triton_fused_moe too)",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
   };
 }
@@ -207,7 +208,8 @@ std::vector<OptionRow> run_rows() {
        "journal of a long run (--trials, --suite): begun where there is none, else gone on with",
        [](Options& o, Text v) { o.run.journal = v; }},
       {"self-test", "PROGRAM", "check", g,
-       "prove this harness on a program with planted faults (build/moeproof_faulty): who finds which",
+       "prove this harness on build/moeproof_faulty, the built-in kernels with planted faults: who finds "
+       "which",
        [](Options& o, Text v) { o.run.self_test = v; }},
       {"properties", "LIST", "check", g,
        "try what must hold for every correct kernel: all, or P5,P12 of moeproof list properties",

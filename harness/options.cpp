@@ -176,9 +176,9 @@ void check_run(const Given& given, Options& o) {
     throw BadInput("--case-timeout needs a worker process: add --isolate");
   if (given.count("resume") && !given.count("trials") && !given.count("suite"))
     throw BadInput("--resume belongs to long runs: --trials N or --suite FILE");
-  refuse_together(given, "trials", "suite", "random cases begin with the corpus; a suite is run by itself");
   for (const char* other : {"trials", "suite", "case", "executor", "resume", "isolate"})
     refuse_together(given, "self-test", other, "it chooses cases and kernels itself");
+  refuse_together(given, "trials", "suite", "random cases begin with the corpus; a suite is run by itself");
   for (const char* other :
        {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank", "op",
         "quant", "data", "tile", "tile-down", "layout", "kernel", "weights", "activations"})

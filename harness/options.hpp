@@ -50,8 +50,8 @@ struct RunOptions {
   int trials = 0;             // 0: no random cases
   std::string properties;     // "P5,P12" or "all"; empty: none (harness/properties)
   std::string suite;          // file of Case lines, or an embedded one ("corpus")
-  std::string journal;        // file of a run that may be resumed
   std::string self_test;      // program with planted faults; empty: no self-test
+  std::string journal;        // file of a run that may be resumed
   double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
   int schedules = 1;          // orders of the emulated SM's asynchronous completions, the plain one first
   int first_schedule = 1;     // number of the first one behind the plain one

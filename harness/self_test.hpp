@@ -45,12 +45,13 @@ struct SelfTestPlan {
 /// Two rows a fault: declared, undeclared.
 std::vector<KillRow> run_self_test(const FaultSource& source, const SelfTestPlan& plan);
 
+/// The built-in kernels with faults, as `program` (build/moeproof_faulty) serves them, each answer within
+/// `seconds`.
+FaultSource faults_of_program(const std::string& program, double seconds);
+
 /// Of each 100 seeds so many must find a fault.
 inline constexpr double kDeclaredRate = 0.95, kUndeclaredRate = 0.85;
 /// Whether the row is what this harness promises: undeclared only faults of value are promised.
 bool keeps_promise(const KillRow& row, const PlantedFault& fault);
-
-/// The built-in kernels with faults, as `program` (build/moeproof_faulty) serves them.
-FaultSource faults_of_program(const std::string& program, double seconds);
 
 }  // namespace moe::harness

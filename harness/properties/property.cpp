@@ -31,7 +31,7 @@ const OtherProperty kElsewhere[] = {
     {"P44b", "Base pointers at other offsets give the same bits.",
      "not tried: executors align their own tensors"},
     {"P44c", "Ids of 32 and 64 bits give the same.", "not tried: the contract has 32 bits"},
-    {"P47", "Offsets behind 2^31 are right.", "fixtures/corpus.txt names cases; they need a card's memory"},
+    {"P47", "Offsets behind 2^31 are right.", "check --suite large, on a card"},
     {"P48", "Fewer SMs give the same bits.", "tests/agreement: the emulated SM with other counts"},
     {"P50", "Dependent launch changes no bit.", "ci/gpu"},
     {"P51", "One compilation serves a sweep of tokens.", "not tried: built-in kernels are compiled ahead"},
