@@ -33,7 +33,7 @@ TensorSet given_inputs(const Problem& p, const Routing& routing, const TensorSet
 Case given_case(Case c, const Routing& routing) {
   Problem& p = c.problem;
   const int local = p.shape.local_experts();
-  c.choice = resolve_tiles(c.choice, routing.load(p.rank * local, local));
+  c.choice = resolve_tiles(c.choice, p, routing.load(p.rank * local, local));
   if (p.op != Op::moe_layer) return c;
   p.routing = {};
   p.routing.load.kind = LoadKind::trace;
