@@ -49,7 +49,7 @@ const std::vector<Command>& commands() {
         "upstream-check --before emulated --after emulated --before-layout normal_mma --after-layout swap_ab "
         "--model deepseek-v3 --tp 8 --tokens 1,16"}},
       {"report",
-       "the report of a journal: what --resume FILE wrote so far",
+       "the report of a journal, which a long check keeps",
        "JOURNAL",
        1,
        {"report trials.jsonl --html trials.html"}},
