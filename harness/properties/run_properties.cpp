@@ -97,9 +97,9 @@ std::string refusal_has_a_reason(Subject& s) {
   Case c = s.trial();
   c.choice.kernel = "no-such-kernel";
   s.note(1, 1);
-  const device::Opened opened = s.plan().executor->open(c);
-  if (opened.session != nullptr) return "a kernel that does not exist was opened: another one answers for it";
-  return opened.refusal.empty() ? "a refusal without a reason" : "";
+  const std::string refusal = s.refusal_of(c);
+  if (refusal.empty()) return "a kernel that does not exist was opened: another one answers for it";
+  return refusal == "no reason" ? "a refusal without a reason" : "";
 }
 
 bool is(const Subject& s, std::initializer_list<std::string_view> executors) {

@@ -85,6 +85,13 @@ TensorSet Subject::run_as(const Case& c, const TensorSet& inputs, device::RunMod
   return std::move(result.outputs);
 }
 
+std::string Subject::refusal_of(const Case& c) {
+  session_.reset();  // a worker that refuses a case has closed the one before
+  const device::Opened opened = plan_.executor->open(c);
+  if (opened.session != nullptr) return {};
+  return opened.refusal.empty() ? "no reason" : opened.refusal;
+}
+
 Case Subject::case_of(DataMode data) const {
   Case c = case_;
   c.problem.data = data;

@@ -55,6 +55,9 @@ class Subject {
   TensorSet run(const TensorSet& inputs, device::RunMode mode = device::RunMode::eager);
   TensorSet run_as(const Case& c, const TensorSet& inputs, device::RunMode mode = device::RunMode::eager);
 
+  /// Opens `c` and says why it was refused; empty = it was taken.
+  std::string refusal_of(const Case& c);
+
   /// The same case with other data and, in a layer, routing weights 1 / top_k: drawn, not run.
   TensorSet inputs_of(DataMode data) const;
   Case case_of(DataMode data) const;

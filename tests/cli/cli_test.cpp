@@ -258,6 +258,10 @@ TEST_F(Cli, SuitesAndPropertiesRun) {
   EXPECT_EQ(report["cases"].size(), 2u);
   EXPECT_EQ(report["properties"][0]["held"], 2);
   EXPECT_EQ(report["properties"][1]["held"], 0);
+  // A worker has one case open: a property that opens another must not leave the next without one.
+  const Outcome isolated = run("check --case '" + line.substr(0, line.size() - 1) +
+                               "' --executor reference --isolate --properties all --json - --quiet");
+  EXPECT_EQ(isolated.status, 0) << isolated.err;
   const Outcome table = run("check --suite " + file.string() + " --executor reference --properties P8,P14");
   EXPECT_NE(table.out.find("P14  never applied: the executor captures no graph"), std::string::npos)
       << table.out;
@@ -366,7 +370,8 @@ TEST_F(Cli, quiet_still_names_what_was_not_passed) {
 
 // Would catch a prediction of one kernel under another's name.
 TEST_F(Cli, predict_refuses_a_kernel_without_a_model) {
-  refuses("predict --model deepseek-v3 --tp 8 --kernel nope", "kernel 'nope' has no model; moeproof and triton_fused_moe have");
+  refuses("predict --model deepseek-v3 --tp 8 --kernel nope",
+          "kernel 'nope' has no model; moeproof and triton_fused_moe have");
 }
 
 }  // namespace
