@@ -24,6 +24,7 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "compare") return cmd_compare(o, s);
   if (o.command == "infer-semantics") return cmd_infer_semantics(o, s);
   if (o.command == "report") return cmd_report(o, s);
+  if (o.command == "audit-jit") return cmd_audit_jit(o, s);
   if (o.command == "reference") return cmd_reference(o, s);
   if (o.command == "list") return cmd_list(o, s);
   return cmd_doctor(o, s);

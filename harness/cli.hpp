@@ -28,6 +28,7 @@ int cmd_predict(const Options&, const Streams&);
 int cmd_compare(const Options&, const Streams&);
 int cmd_infer_semantics(const Options&, const Streams&);
 int cmd_report(const Options&, const Streams&);
+int cmd_audit_jit(const Options&, const Streams&);
 int cmd_reference(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);
 int cmd_doctor(const Options&, const Streams&);

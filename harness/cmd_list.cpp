@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "fixtures/files/embedded.hpp"
+#include "fixtures/files/kernel_rules.hpp"
 #include "fixtures/files/models.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
@@ -78,13 +79,19 @@ void list_properties(std::ostream& out) {
     out << fmt::format("{:<4} {} ({})\n", p.id, p.statement, p.where);
 }
 
+void list_jit_kernels(std::ostream& out) {
+  for (const KernelRules& k : kernel_rules_presets())
+    out << fmt::format("{:<16} {} arguments; {}\n", k.name, k.arguments.size(), k.source);
+}
+
 struct Topic {
   const char* name;
   void (*list)(std::ostream&);
 };
-constexpr Topic kTopics[] = {{"models", list_models},   {"hardware", list_hardware},
-                             {"kernels", list_kernels}, {"layouts", list_layouts},
-                             {"ops", list_ops},         {"properties", list_properties}};
+constexpr Topic kTopics[] = {
+    {"models", list_models},          {"hardware", list_hardware}, {"kernels", list_kernels},
+    {"layouts", list_layouts},        {"ops", list_ops},           {"properties", list_properties},
+    {"jit-kernels", list_jit_kernels}};
 
 }  // namespace
 

@@ -11,7 +11,6 @@ namespace moe::harness {
 namespace {
 
 constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check";
-constexpr const char* kOneKernel = "check bench predict reference infer-semantics";
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
@@ -108,7 +107,8 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.ep = to_int(v, 1, 65536); }},
       {"rank", "R", kProblems, g, "expert-parallel rank that is computed (default 0)",
        [](Options& o, Text v) { o.problem.rank = to_int(v, 0, 65535); }},
-      {"tokens", "LIST", kProblems, g, "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
+      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check audit-jit", g,
+       "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
        [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0); }},
       {"load", "LIST", kProblems, g,
        "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, only:0-3, except:2-2, trace:FILE (default uniform)",
@@ -154,8 +154,9 @@ std::vector<OptionRow> choice_rows() {
        [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
-      {"kernel", "NAME", kOneKernel, g,
-       "which kernel answers (default moeproof; predict knows triton_fused_moe too)",
+      {"kernel", "NAME", "check bench predict reference infer-semantics audit-jit", g,
+       "which kernel answers (default moeproof; predict knows triton_fused_moe too); of audit-jit: whose "
+       "argument rules (moeproof list jit-kernels), or a JSON file of yours",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
   };
 }
@@ -246,10 +247,42 @@ std::vector<OptionRow> run_rows() {
   };
 }
 
+/// "groups=1,heads_per_group=8".
+std::vector<std::pair<std::string, std::int64_t>> parse_sizes(const std::string& text) {
+  std::vector<std::pair<std::string, std::int64_t>> sizes;
+  for (const std::string& item : split(text, ',')) {
+    const std::size_t equals = item.find('=');
+    if (equals == 0 || equals == std::string::npos)
+      throw BadInput(fmt::format("'{}' is no size; write NAME=N or a list of them", item));
+    sizes.emplace_back(item.substr(0, equals),
+                       parse_count(item.substr(equals + 1), 0, std::int64_t(1) << 40));
+  }
+  return sizes;
+}
+
+std::vector<OptionRow> audit_rows() {
+  const char* g = "Audit";
+  const char* c = "audit-jit";
+  return {
+      {"trace", "FILE", c, g, "launches in their order: a CSV with a column tokens (or more columns)",
+       [](Options& o, Text v) { o.audit.trace = v; }},
+      {"size", "NAME=N", c, g,
+       "sizes of the kernel instead of those in its rules, as groups=1,heads_per_group=8",
+       [](Options& o, Text v) { o.audit.sizes = parse_sizes(v); }},
+      {"cache", "DIR", c, g,
+       "a Triton cache folder (~/.triton/cache): what was compiled, and why more than once",
+       [](Options& o, Text v) { o.audit.cache = v; }},
+      {"log", "FILE", c, g, "a log of vLLM with its JIT monitor's lines (--jit-monitor-verbose tells most)",
+       [](Options& o, Text v) { o.audit.log = v; }},
+      {"compile-time", "TIME", c, g, "what one compilation costs where you know it, as 0.3s",
+       [](Options& o, Text v) { o.audit.compile_s = parse_duration(v); }},
+  };
+}
+
 std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
-      {"json", "FILE", "check bench predict compare infer-semantics upstream-check report", g,
+      {"json", "FILE", "check bench predict compare infer-semantics upstream-check report audit-jit", g,
        "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
@@ -258,8 +291,8 @@ std::vector<OptionRow> output_rows() {
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
       {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
        [](Options& o, Text v) { o.out = v; }},
-      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check report", g,
-       "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
+      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check report audit-jit",
+       g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }
 
@@ -268,7 +301,7 @@ std::vector<OptionRow> output_rows() {
 const std::vector<OptionRow>& option_table() {
   static const std::vector<OptionRow> table = [] {
     std::vector<OptionRow> rows = problem_rows();
-    for (const auto& more : {choice_rows(), run_rows(), output_rows()})
+    for (const auto& more : {choice_rows(), run_rows(), audit_rows(), output_rows()})
       rows.insert(rows.end(), more.begin(), more.end());
     return rows;
   }();

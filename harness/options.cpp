@@ -154,6 +154,20 @@ void check_sides(const Given& given, const Options& o) {
           given.at("layout"), one));
 }
 
+void check_audit(const Given& given) {
+  int sources = 0;
+  for (const char* source : {"kernel", "cache", "log"}) sources += int(given.count(source));
+  if (sources != 1)
+    throw BadInput(
+        "audit-jit needs one of --kernel NAME (with --trace FILE or --tokens LIST), --cache DIR, --log FILE");
+  if (given.count("kernel") && given.count("trace") == given.count("tokens"))
+    throw BadInput("audit-jit --kernel needs its launches: --trace FILE or --tokens LIST");
+  for (const char* only : {"trace", "tokens", "size"})
+    if (given.count(only) && !given.count("kernel"))
+      throw BadInput(
+          fmt::format("--{} belongs to audit-jit --kernel: a cache or a log says what was compiled", only));
+}
+
 void check_run(const Given& given, Options& o) {
   if (o.run.require_gpu) {
     if (o.run.executor_given && o.run.executor != "cuda")
@@ -242,6 +256,7 @@ Options parse_options(const Command& command, const std::vector<std::string>& wo
   check_run(given, o);
   check_fail_on(o);
   if (o.command == "upstream-check") check_sides(given, o);
+  if (o.command == "audit-jit") check_audit(given);
   check_outputs(o.output);
   return o;
 }

@@ -74,6 +74,13 @@ struct SideOptions {
   bool operator==(const SideOptions&) const = default;
 };
 
+/// What audit-jit reads: a Triton cache, a monitor's log, or a stream of launches of --kernel (else --tokens).
+struct AuditOptions {
+  std::string trace, cache, log;
+  std::vector<std::pair<std::string, std::int64_t>> sizes;  // instead of the rules'
+  std::optional<double> compile_s;                          // seconds a compilation, where the user knows it
+};
+
 struct OutputOptions {
   std::string json, csv, junit, markdown, html;  // path, "-" = standard output, empty = not asked for
   bool quiet = false;
@@ -84,6 +91,7 @@ struct Options {
   ProblemOptions problem;
   RunOptions run;
   SideOptions before, after;
+  AuditOptions audit;
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write

@@ -66,7 +66,8 @@ TEST_F(Cli, HelpAndVersion) {
   EXPECT_EQ(run("check --help").status, 0);
   EXPECT_EQ(run("help predict").status, 0);
   EXPECT_EQ(run("--version").out, "moeproof 0.1.0\n");
-  for (const char* command : {"check", "bench", "predict", "compare", "reference", "list", "doctor"})
+  for (const char* command :
+       {"check", "bench", "predict", "compare", "audit-jit", "reference", "list", "doctor"})
     EXPECT_NE(run("--help").out.find(std::string("\n  ") + command + " "), std::string::npos) << command;
 }
 
@@ -85,8 +86,30 @@ TEST_F(Cli, BadInputGivesOneLineAndTwo) {
   refuses("check " + kSmall + "--see 3", "unknown option --see");
   refuses("predict " + kSmall + "--hardware h900", "h900");
   refuses("list nonsense", "no topic");
+  refuses("audit-jit", "needs one of --kernel NAME");
+  refuses("audit-jit --kernel inv_rope_quant", "--trace FILE or --tokens LIST");
+  refuses("audit-jit --cache . --size groups=1", "belongs to audit-jit --kernel");
+  refuses("audit-jit --kernel inv_rope_quant --tokens 4 --size grups=1", "has no size 'grups'");
+  refuses("audit-jit --cache " + folder_.string(), "holds no compiled Triton kernel");
+  refuses("audit-jit --log " + write("quiet.log", "all quiet\n").string(), "no line of vLLM's JIT monitor");
   refuses("compare", "needs a bench report");
   refuses("compare " + (folder_ / "none.json").string(), "none.json");
+}
+
+// Would catch a report without what a program asks it for: counts, and the argument that an annotation left.
+TEST_F(Cli, AuditJitNamesWhatStillVaries) {
+  const Outcome o = run("audit-jit --kernel inv_rope_quant --json - --trace " +
+                        write("t.csv", "tokens\n1\n5\n16\n13\n5\n").string());
+  ASSERT_EQ(o.status, 0) << o.err;
+  const auto told = nlohmann::json::parse(o.out);
+  EXPECT_EQ(told["variants_before"], 4);
+  EXPECT_EQ(told["variants_after"], 2);
+  EXPECT_EQ(told["remaining_arguments"], nlohmann::json({"scale_stride_k"}));
+  EXPECT_EQ(told["before"][3]["row"], 4);
+  EXPECT_EQ(told["before"][3]["because"], nlohmann::json({"scale_stride_k"}));
+  const Outcome cache = run("audit-jit --cache " MOE_SOURCE_DIR "/fixtures/golden/triton/small");
+  EXPECT_EQ(cache.status, 0);
+  EXPECT_NE(cache.out.find("x_ptr: *fp32 | *fp32 %16"), std::string::npos) << cache.out;
 }
 
 // An empty value is no value: it would otherwise read as "not asked for", and a report be lost.
