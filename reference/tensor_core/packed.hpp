@@ -58,7 +58,11 @@ inline void take_codes(const std::uint8_t* codes, std::ptrdiff_t stride, int row
   const int n = k - k0 < kBlockK ? k - k0 : kBlockK;
   for (int r = 0; r < wanted; ++r) {
     std::uint8_t* out = to + r * kBlockK;
-    if (r >= rows || n < kBlockK) std::memset(out, 0, kBlockK);
+    if (r < rows && n == kBlockK) {  // of a known size: whole vectors, which the decoder reads back unstalled
+      std::memcpy(out, codes + r * stride + k0, kBlockK);
+      continue;
+    }
+    std::memset(out, 0, kBlockK);
     if (r < rows) std::memcpy(out, codes + r * stride + k0, std::size_t(n));
   }
 }
