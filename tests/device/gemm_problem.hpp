@@ -254,8 +254,8 @@ struct Outcome {
   Address tokens = 0, weights = 0, out_at = 0;  // where they lay
 };
 
-inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
-  const GemmConfig config = kVariants[variant].gemm;
+/// `config` is what the kernel `variant` of the machine computes a tile as.
+inline Outcome run(Machine& machine, int variant, const GemmConfig& config, const Gemm& g, int grid) {
   std::vector<std::int32_t> block_start{0};
   for (int r : g.rows) block_start.push_back(block_start.back() + round_up_div(r, config.block_m));
   GroupedGemmParams p{};
@@ -289,6 +289,9 @@ inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
   outcome.counted = machine.take_counts(outcome.counts);
   machine.release_all();
   return outcome;
+}
+inline Outcome run(Machine& machine, int variant, const Gemm& g, int grid) {
+  return run(machine, variant, kVariants[variant].gemm, g, grid);
 }
 
 }  // namespace moe::device::test
