@@ -93,8 +93,8 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   if (prototype.tensor && c.options->trace)
     c.trace.boxes.push_back({prototype.map.base, prototype.x, prototype.y});
   if (c.check)
-    async_write(c, prototype.target, bytes, observer(c.running->knows, c.running->id), pc, index,
-                b.phase + 1);
+    async_write(c, prototype.target, bytes, observer(c.running->knows, c.running->id), pc, index, b.phase + 1,
+                prototype.tensor ? prototype.map.swizzle : hopper::Swizzle::none);
   // whoever sees this copy land is behind the wait too: a launch that has ended stays so
   if (c.check && observer(c.running->knows, c.running->id).knows(c.grid_component(), 1))
     b.released.raise(c.grid_component(), 1);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct Random {
     return z ^ (z >> 31);
   }
   std::uint32_t below(std::uint32_t n) { return std::uint32_t(((next() >> 32) * n) >> 32); }
+  int bit(std::uint32_t mask) {  // one that is set
+    for (std::uint32_t n = below(std::uint32_t(__builtin_popcount(mask))); n; --n) mask &= mask - 1;
+    return __builtin_ctz(mask);
+  }
 };
 
 /// A report whose code addresses are still numbers between \1 and \2.
@@ -53,6 +58,7 @@ struct Granule {
   std::uint16_t initialised;                    // a bit a byte
   std::uint8_t tma_bar, in_flight;              // mbarrier number + 1; bytes not landed yet
   std::uint8_t holds_mbarrier, cells_used;
+  hopper::Swizzle swizzle;  // of the last asynchronous write; none: not known
 };
 struct Cell {  // 4 bytes of shared memory, ordinary accesses
   Clock write_clock, read_clock;
@@ -140,17 +146,24 @@ struct BulkStore {
   Clock written_known = 0;               // and when one saw that it has written
   std::unique_ptr<std::uint8_t[]> held;  // between the two
 };
+struct WgmmaOperands {  // of an instruction that is read piece by piece
+  alignas(64) std::uint8_t a[64 * 32], b[256 * 32];
+  std::uint32_t unread = 0;  // bit i: rows 16 i .. 16 i + 15 of A; bit 4 + i: of B
+};
 struct WgmmaOp {
   std::uint64_t desc_a = 0, desc_b = 0;
   int n = 0, arrived = 0;
   bool scale_d = false;
   Pc pc = 0;
   std::array<float*, 128> d{};
+  std::unique_ptr<WgmmaOperands> operands;  // null: no piece was read
 };
 struct Warpgroup {
   std::vector<WgmmaOp> ops;  // ops[i] has number first + i + 1
   std::uint32_t first = 0, formed = 0, done = 0;
   int slot = -1;
+  std::unique_ptr<float[]> result;      // [64][n] of op(done + 1)
+  std::uint32_t unwritten_warps = 0;    // whose accumulators do not hold it yet; 0: it is not computed
   std::uint32_t knowledge_version = 0;  // changes with the knowledge of any of its threads
   std::uint32_t minimum_version = ~0u;
   std::vector<Clock> seen_by_all, fenced_by_all;

@@ -216,9 +216,10 @@ void report_early(std::vector<RawReport>& reports, Finished& done, LaunchChain& 
          say(did(k.bytes.kind_b), " byte ", std::uint64_t(r ? k.bytes.byte - r->lo : 0), " of '",
              r ? std::string_view(r->name) : "?", "', which ", k.in_front, ", a kernel in front, ",
              did(k.bytes.kind_a), " at ", At{k.bytes.pc_a},
-             k.direct ? "; no griddepcontrol.wait is ordered before, so that kernel may still run"
-                      : "; the kernel in between does not wait for it (griddepcontrol.wait) before this one may "
-                        "begin")});
+             k.direct
+                 ? "; no griddepcontrol.wait is ordered before, so that kernel may still run"
+                 : "; the kernel in between does not wait for it (griddepcontrol.wait) before this one may "
+                   "begin")});
   }
 }
 
@@ -281,6 +282,7 @@ Options Options::adversarial(std::uint64_t seed, const MmaStep& arithmetic) {
   o.arithmetic = arithmetic;
   o.mode = kModes[seed % 5];
   o.preempt = seed % 5 == 4 ? 0 : 2 + int(seed % 7);
+  o.wgmma_in_pieces = seed / 5 % 4 != 0;
   o.poison = seed % 2 ? 0xFF : std::uint8_t(seed * 37);
   return o;
 }

@@ -32,14 +32,15 @@ struct Options {
   int threads = 1;       // host threads that run CTAs
   MmaStep arithmetic{};  // what a tensor-core instruction computes
   int preempt = 0;       // 1/preempt chance to switch at each instruction; 0: only where a thread blocks
-  std::uint8_t poison = 0xFF;                // fills shared memory before a CTA starts
-  bool descending = false;                   // highest CTA first
-  bool wavefronts = false;                   // count those of shared memory
-  bool trace = false;                        // note where each CTA's boxes and stores lie
-  int max_reports = 12;                      // of one launch
+  bool wgmma_in_pieces = false;  // operands read by 16 rows, accumulators written by warps, at many moments
+  std::uint8_t poison = 0xFF;    // fills shared memory before a CTA starts
+  bool descending = false;       // highest CTA first
+  bool wavefronts = false;       // count those of shared memory
+  bool trace = false;            // note where each CTA's boxes and stores lie
+  int max_reports = 12;          // of one launch
   std::uint64_t max_switches = 400'000'000;  // of one CTA; more is called a livelock
 
-  /// Mode, preemption chance and poison all drawn from `seed`.
+  /// Mode, preemption chance, poison and how wgmmas run, all drawn from `seed`.
   static Options adversarial(std::uint64_t seed, const MmaStep& arithmetic);
 };
 

@@ -89,8 +89,9 @@ std::uint32_t shared_offset(Cta& c, const void* p, std::uint32_t bytes, Pc pc, c
 void shared_access(Cta& c, std::uint32_t offset, std::uint32_t bytes, bool write, Pc pc);
 void async_read(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observer& seen, Pc pc,
                 const char* what, AsyncReader reader);
+/// `swizzle`: how it lays out what it writes; none: nobody knows.
 void async_write(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observer& seen, Pc pc, int bar,
-                 std::uint32_t phase);
+                 std::uint32_t phase, hopper::Swizzle swizzle);
 /// Bounds, permission and the log of cross-CTA accesses; stops the CTA where the access itself would trap.
 void global_access(Cta& c, std::uintptr_t a, std::uint64_t bytes, Access kind, Pc pc, const char* what);
 /// Of the access that global_access has just let through: does happens-before judge it?
@@ -105,8 +106,9 @@ void complete_phase_if_due(Cta& c, int bar);
 void copy_step(Cta& c, std::size_t i);       // one piece of copy i lands
 void bulk_step(Cta& c, std::size_t queued);  // one bulk store is done
 void run_wgmmas(Cta& c, int group, std::uint32_t upto);
-/// What the thread's wgmmas in flight give is thrown away: it has broken the rule, and its frame may hold other
-/// things by the time they run.
+void wgmma_step(Cta& c, int group);  // the next wgmma of the group, or a piece of one
+/// What the thread's wgmmas in flight give is thrown away: it has broken the rule, and its frame may hold
+/// other things by the time they run.
 void discard_accumulators(Cta& c, const Thread& t);
 /// Lets warps whose wgmma wait is satisfied go on.
 void release_wgmma_waits(Cta& c, int group);

@@ -18,15 +18,6 @@ void clear_runnable(Cta& c, Thread& t) {
   if (!(c.runnable[std::size_t(t.warp)] &= ~(1u << t.lane))) c.runnable_warps &= ~(1u << t.warp);
 }
 
-int nth_bit(std::uint32_t mask, std::uint32_t n) {
-  while (n--) mask &= mask - 1;
-  return __builtin_ctz(mask);
-}
-
-int random_bit(Cta& c, std::uint32_t mask) {
-  return nth_bit(mask, c.random.below(std::uint32_t(__builtin_popcount(mask))));
-}
-
 // ---- asynchronous work that may be done next
 enum Engine { kCopies, kWgmmas, kBulkStores };
 
@@ -42,8 +33,7 @@ void async_step(Cta& c, Engine engine) {
   std::uint32_t pending = 0;
   for (std::size_t g = 0; g < c.groups.size(); ++g)
     if (c.groups[g].done < c.groups[g].formed) pending |= 1u << g;
-  const int group = random_bit(c, pending);
-  run_wgmmas(c, group, c.groups[std::size_t(group)].done + 1);
+  wgmma_step(c, c.random.bit(pending));
 }
 
 /// Bits of the engines that have something to do.
@@ -68,9 +58,9 @@ int preferred_engine(const Cta& c, std::uint32_t pending) {
 /// -1: a thread runs next.
 int choose_engine(Cta& c, std::uint32_t pending) {
   if (!pending) return -1;
-  if (!c.runnable_warps) return random_bit(c, pending);
+  if (!c.runnable_warps) return c.random.bit(pending);
   if (c.options->mode == Mode::pct) return preferred_engine(c, pending);
-  if (c.options->mode == Mode::random && c.random.below(4) == 0) return random_bit(c, pending);
+  if (c.options->mode == Mode::random && c.random.below(4) == 0) return c.random.bit(pending);
   return -1;
 }
 
@@ -82,8 +72,8 @@ Thread& choose_thread(Cta& c) {
       if (c.priority[std::size_t(i)] >= c.priority[std::size_t(warp)]) warp = i;
     }
   } else if (c.options->mode != Mode::deterministic) {
-    warp = random_bit(c, c.runnable_warps);
-    lane = random_bit(c, c.runnable[std::size_t(warp)]);
+    warp = c.random.bit(c.runnable_warps);
+    lane = c.random.bit(c.runnable[std::size_t(warp)]);
   }
   if (lane < 0) lane = __builtin_ctz(c.runnable[std::size_t(warp)]);
   return c.threads[std::size_t(warp * 32 + lane)];

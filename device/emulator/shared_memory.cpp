@@ -212,7 +212,7 @@ void async_read(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observe
 }
 
 void async_write(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observer& seen, Pc pc, int bar,
-                 std::uint32_t phase) {
+                 std::uint32_t phase, hopper::Swizzle swizzle) {
   for (std::uint32_t a = offset; a < offset + bytes; a += kGranule) {
     Granule& g = c.granules[a / kGranule];
     if (tma_unseen(c, g, seen))
@@ -245,6 +245,7 @@ void async_write(Cta& c, std::uint32_t offset, std::uint32_t bytes, const Observ
     g.tma_phase = phase;
     g.tma_pc = pc;
     g.in_flight = 1;
+    g.swizzle = swizzle;
   }
 }
 

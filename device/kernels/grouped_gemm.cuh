@@ -42,7 +42,10 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void issue_k_block(float(&part)[C.wgmma_n() / 2], const GemmShared<C>& shared,
                                                 WarpgroupShare<C> share, int slot, bool carry) {
     const std::uint64_t tokens = hopper::desc_sw128(share.tokens(shared, slot));
-    const std::uint64_t weights = hopper::desc_sw128(share.weights(shared, slot));
+    const std::uint64_t weights =
+        planted(C.fault, Fault::descriptor_of_other_swizzle,
+                hopper::descriptor<hopper::Swizzle::b64>(share.weights(shared, slot)),
+                hopper::desc_sw128(share.weights(shared, slot)));
     const std::uint64_t m = C.swap_ab() ? weights : tokens, n = C.swap_ab() ? tokens : weights;
     if constexpr (!planted(C.fault, Fault::wgmma_not_fenced)) hopper::wgmma_fence(part);
     if (!planted(C.fault, Fault::wgmma_skipped_by_a_warp) || threadIdx.x / 32 % 4 != 2)

@@ -137,8 +137,12 @@ MOE_KERNEL_NAMESPACE {
     while (early < most && walk.next(tile)) {
       const TileLoader<C> load(p, shared, once, tile);
       const int count = k_blocks < most - early ? k_blocks : most - early;
+      hopper::at_tile(tile.expert, tile.row, tile.panel);
       if (leader) {
-        for (int k = 0; k < count; ++k) load.weights(k, early + k);
+        for (int k = 0; k < count; ++k) {
+          hopper::at_k_block(k, early + k);
+          load.weights(k, early + k);
+        }
       }
       early += count;
     }
@@ -164,7 +168,10 @@ MOE_KERNEL_NAMESPACE {
       if (leader) {
         TileLoader<C> load(p, shared, once, tile);
         int k = 0;
-        for (; early > 0 && k < k_blocks; ++k, --early, ring.advance()) load.tokens(k, ring.slot, tile);
+        for (; early > 0 && k < k_blocks; ++k, --early, ring.advance()) {
+          hopper::at_k_block(k, ring.slot);
+          load.tokens(k, ring.slot, tile);
+        }
         for (; k < k_blocks; ++k, ring.advance()) {
           hopper::at_k_block(k, ring.slot);
           if (planted(Fault::copied_before_empty)) load.weights(k, ring.slot);

@@ -148,6 +148,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::accumulator_touched_in_flight, "P26", "accumulator_touched_in_flight", FaultKind::protocol, "accumulator-in-flight", "an accumulator is read between issue and wait", kRing},
     {Fault::stage_given_back_in_flight, "P27", "stage_given_back_in_flight", FaultKind::protocol, "overwrite-under-wgmma", "the stage is given back before the wgmma is awaited", kRing},
     {Fault::descriptor_a_row_off, "P28", "descriptor_a_row_off", FaultKind::protocol, "alignment", "the descriptor begins one row behind a swizzle atom", kRing},
+    {Fault::descriptor_of_other_swizzle, "P56", "descriptor_of_other_swizzle", FaultKind::protocol, "descriptor", "the weights' descriptor has the 64-byte swizzle, their copy the 128-byte one", kRing},
     {Fault::stage_rewritten_without_proxy_fence, "P29", "stage_rewritten_without_proxy_fence", FaultKind::protocol, "missing-proxy-fence", "a word of the operand is stored by a thread, no fence.proxy.async follows", kRing},
     {Fault::partial_sums_not_promoted, "M42", "partial_sums_not_promoted", FaultKind::value, "", "the wgmma chain runs over the whole K instead of 128", kFlat},
     // ---- the epilogue

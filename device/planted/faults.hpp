@@ -41,6 +41,7 @@ enum class Fault : int {
   accumulator_touched_in_flight,
   stage_given_back_in_flight,
   descriptor_a_row_off,
+  descriptor_of_other_swizzle,
   stage_rewritten_without_proxy_fence,
   partial_sums_not_promoted,
   // the epilogue (grouped_gemm.cuh, grouped_gemm_epilogue.cuh)

@@ -14,6 +14,7 @@ inline constexpr Fault kWgmmaFaults[] = {
     Fault::accumulator_touched_in_flight,
     Fault::stage_given_back_in_flight,
     Fault::descriptor_a_row_off,
+    Fault::descriptor_of_other_swizzle,
     Fault::stage_rewritten_without_proxy_fence,
     Fault::partial_sums_not_promoted,
 };

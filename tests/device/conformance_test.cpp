@@ -143,6 +143,26 @@ TEST(Conformance, WgmmaOfEveryLayoutEqualsADirectProduct) {
   }
 }
 
+// Catches: a thread that loses or mixes registers where a warpgroup gives some and others take them.
+TEST(Conformance, RegistersKeepTheirWords) {
+  Bench bench;
+  auto* in = bench.input<std::uint32_t>(128);
+  auto* out = bench.output<std::uint32_t>(384);
+  Scramble random{9};
+  for (int i = 0; i < 128; ++i) in[i] = std::uint32_t(random.below(1 << 30));
+  bench.run("registers");
+  for (int t = 0; t < 384; ++t) {
+    std::vector<std::uint32_t> word(t < 256 ? 160 : 8);
+    const std::size_t n = word.size();
+    for (std::size_t i = 0; i < n; ++i) word[i] = in[(std::size_t(t) + i) % 128] * std::uint32_t(2 * i + 1);
+    for (std::size_t round = 0; round < 3; ++round)
+      for (std::size_t i = 0; i < n; ++i) word[i] = word[i] * 0x9E3779B1u + word[(i + n / 2 + round) % n];
+    std::uint32_t sum = 0;
+    for (std::uint32_t w : word) sum += w;
+    ASSERT_EQ(out[t], sum) << "thread " << t;
+  }
+}
+
 // Catches: a narrow box that is swizzled by the wrong address bits, or not zero outside the matrix.
 TEST(Conformance, NarrowBoxesAreSwizzledByTheirWidth) {
   for (const auto& [name, swizzle] : kLayouts) {

@@ -62,6 +62,7 @@ const Planted kPlanted[] = {
     {Fault::shared_read_out_of_bounds, "shared_read_out_of_bounds", {"smem-bounds"}},
     {Fault::misaligned_load, "misaligned_load", {"misaligned-access"}},
     {Fault::uninitialised_read, "uninitialised_read", {"uninitialised-smem"}},
+    {Fault::other_swizzle, "other_swizzle", {"descriptor"}},
 };
 
 bool finds(const Planted& planted, const LaunchResult& result) {

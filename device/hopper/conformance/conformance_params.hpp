@@ -34,6 +34,8 @@ struct Kernel {
 /// phases: in 64 bytes; out u32 [9]: what try_wait says of both parities from one phase to the next, and in's
 /// last word. grid_words: cooperative, in u32 [128]; out u32 [64 + 128 * CTAs], 0 before, what CTAs read of
 /// each other.
+/// registers: in u32 [128]; out u32 [384]: sums of words that two warpgroups hold 160 of, each in a register
+/// that the third has given them.
 inline constexpr Kernel kKernels[] = {
     {"wgmma_8", 128, 41088},
     {"wgmma_16", 128, 41088},
@@ -57,6 +59,7 @@ inline constexpr Kernel kKernels[] = {
     {"wgmma_none", 128, 16448},
     {"phases", 32, 1088},
     {"grid_words", 128, 1088},
+    {"registers", 384, 0},
 };
 inline constexpr int kKernelCount = int(sizeof(kKernels) / sizeof(kKernels[0]));
 inline constexpr int kWgmmaWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};

@@ -144,6 +144,34 @@ MOE_KERNEL_NAMESPACE {
     middle[128 * cta + t] = value;  // all have read what stood here
   }
 
+  /// The sum of `Words` words that depend on each other in such a way that all are held at once.
+  template <int Words>
+  __device__ __forceinline__ std::uint32_t mixed_words(const std::uint32_t* in) {
+    std::uint32_t word[Words];
+#pragma unroll
+    for (int i = 0; i < Words; ++i) word[i] = in[(int(threadIdx.x) + i) % 128] * std::uint32_t(2 * i + 1);
+#pragma unroll
+    for (int round = 0; round < 3; ++round)
+#pragma unroll
+      for (int i = 0; i < Words; ++i) word[i] = word[i] * 0x9E3779B1u + word[(i + Words / 2 + round) % Words];
+    std::uint32_t sum = 0;
+#pragma unroll
+    for (int i = 0; i < Words; ++i) sum += word[i];
+    return sum;
+  }
+  /// Two warpgroups take registers, the third gives them.
+  __device__ __forceinline__ void registers(const Params& p) {
+    const std::uint32_t* in = reinterpret_cast<const std::uint32_t*>(p.in);
+    std::uint32_t* out = reinterpret_cast<std::uint32_t*>(p.out) + threadIdx.x;
+    if (threadIdx.x / 128 == 2) {
+      setmaxnreg_dec<40>();
+      *out = mixed_words<8>(in);
+    } else {
+      setmaxnreg_inc<232>();
+      *out = mixed_words<160>(in);
+    }
+  }
+
   __device__ __forceinline__ void bulk_copy(const Params& p) {
     std::uint8_t* smem = dynamic_smem();
     std::uint64_t* bar = one_barrier(smem + 64 * 128);
@@ -246,6 +274,7 @@ MOE_KERNEL_NAMESPACE {
     if constexpr (Index == 19) wgmma_layout<Swizzle::none>(p);
     if constexpr (Index == 20) phases(p);
     if constexpr (Index == 21) grid_words(p);
+    if constexpr (Index == 22) registers(p);
   }
 }
 }  // namespace moe::hopper::conformance

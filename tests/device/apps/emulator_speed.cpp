@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
   Way plain{"deterministic, checked", {}}, unchecked{"deterministic", {}},
       seeded{"seeded, checked", emulator::Options::adversarial(1, moe::reference::mma_step())};
   unchecked.options.check = false;
+  seeded.options.wgmma_in_pieces = true;
   std::vector<Subject> subjects{{kVariantCount, moe::test::kNarrowTile, 1}};
   for (const char* name : {"swap_ab_m16_block", "normal_wgmma_m64_block", "normal_mma_m16_block"}) {
     const int variant = variant_named(name);

@@ -71,7 +71,9 @@ MOE_KERNEL_NAMESPACE {
     float low = 0, high = 0;
     if constexpr (F != Fault::scales_read_after_release) low = scales[0], high = scales[8];
     float d[kPipelineN / 2];
-    const std::uint64_t a = hopper::desc_sw128(stage_at<F>(smem, stage));
+    const std::uint64_t a = F == Fault::other_swizzle
+                                ? hopper::descriptor<hopper::Swizzle::b64>(stage_at<F>(smem, stage))
+                                : hopper::desc_sw128(stage_at<F>(smem, stage));
     const std::uint64_t b = hopper::desc_sw128(stage_at<F>(smem, stage) + 64 * 128);
     if constexpr (F != Fault::missing_wgmma_fence) hopper::wgmma_fence(d);
     if (F != Fault::warp_skips_wgmma || warp != 2)

@@ -49,6 +49,7 @@ enum class Fault {
   shared_read_out_of_bounds,
   misaligned_load,
   uninitialised_read,
+  other_swizzle,
   count
 };
 
