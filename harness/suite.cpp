@@ -51,8 +51,9 @@ void require_kernel(const Options& o, const device::Executor* executor) {
   if (executor == nullptr || executor->name().starts_with(kProcessPrefix))
     return;  // a child refuses by itself
   const std::string& wanted = o.problem.replay ? o.problem.replay->choice.kernel : o.problem.choice.kernel;
+  const std::vector<KernelInfo> kernels = executor->kernels();
   std::vector<std::string_view> names;
-  for (const KernelInfo& kernel : executor->kernels()) names.push_back(kernel.name);
+  for (const KernelInfo& kernel : kernels) names.push_back(kernel.name);
   if (names.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) return;
   throw BadInput(
       fmt::format("executor {} has no kernel '{}'; it has {}", o.run.executor, wanted, join(names)));

@@ -31,7 +31,7 @@ struct ManagedCard::State {
   Result (*shutdown)() = nullptr;
   Result (*handle_by_bus_id)(const char*, Handle*) = nullptr;
   Result (*clock_info)(Handle, int, unsigned*) = nullptr;
-  Result (*memory_info)(Handle, MemoryInfo*) = nullptr;
+  Result (*memory_info)(Handle, void*) = nullptr;  // a MemoryInfo; its type has no name outside of here
 
   State() = default;
   State(const State&) = delete;

@@ -18,8 +18,9 @@ int nvmlDeviceGetClockInfo(void* handle, int type, unsigned* mhz) {
   *mhz = type == 1 ? 1755 : 9999;  // NVML_CLOCK_SM
   return 0;
 }
-int nvmlDeviceGetMemoryInfo(void* handle, unsigned long long* total_free_used) {
+int nvmlDeviceGetMemoryInfo(void* handle, void* info) {
   if (starts <= 0 || handle != &card) return 1;
+  auto* total_free_used = static_cast<unsigned long long*>(info);
   total_free_used[0] = 140'000'000'000, total_free_used[1] = 100'000'000'000;
   total_free_used[2] = 40'000'000'000;
   return 0;
