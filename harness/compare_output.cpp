@@ -210,6 +210,15 @@ bool is_between(const Tensor& got, std::int64_t i, const Tensor& least, const Te
                     bits_of(type, most.data(), at));
 }
 
+std::string two_values(const char* form, double first, double second) {
+  std::string a, b;
+  for (int digits = 6; digits <= 17 && a == b; digits += digits == 6 ? 3 : 8) {
+    a = fmt::format("{:.{}g}", first, digits);
+    b = fmt::format("{:.{}g}", second, digits);
+  }
+  return fmt::format(fmt::runtime(form), a, b);
+}
+
 double value_of(DType type, const std::byte* data, std::int64_t i) {
   const std::uint64_t bits = bits_of(type, data, i);
   switch (type) {

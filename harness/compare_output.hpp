@@ -62,6 +62,9 @@ StageFindings compare_stage(const StagePair& pair);
 /// by their signs, NaN beside NaN.
 bool is_between(const Tensor& got, std::int64_t i, const Tensor& least, const Tensor& most, std::int64_t at);
 
+/// Both numbers in `form` ("got {}, due {}"), with six digits, or as many as tell them apart.
+std::string two_values(const char* form, double first, double second);
+
 /// Element `i` of `data` as a number.
 double value_of(DType type, const std::byte* data, std::int64_t i);
 

@@ -2,6 +2,9 @@
 // place and fault class; a stage that an all-zero output would have passed, or whose bound is too wide, makes
 // the trial mistrusted.
 #pragma once
+#include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,16 +32,20 @@ class Court {
  public:
   explicit Court(const JudgeCase& j);
 
-  const reference::TruthOptions& options() const { return truth_; }
   bool to_the_bit() const { return truth_.bits; }
   /// From here on bits, whatever the kernel declares: integers have no roundings.
   void judge_bits();
-  /// How the stage that comes next is judged: a kernel that declares nothing to the bit where the data leave
-  /// one answer, else by intervals.
-  const reference::TruthOptions& enter(JudgedStage stage);
-  /// A whole layer by its `out` alone: to the bit where the data leave one answer (true), else by intervals
-  /// that were carried through the layer (false). For a kernel that declares nothing.
-  bool enter_whole_layer();
+  /// What is due in some rows of a stage.
+  using TruthOf = std::function<reference::StageTruth(std::span<const std::int64_t> rows,
+                                                      const reference::TruthOptions&)>;
+  /// Judges a stage: a kernel that declares nothing to the bit where the data leave one answer or a candidate
+  /// gives what came, else by intervals.
+  void judge(JudgedStage stage, std::span<const std::int64_t> rows, const TruthOf& truth);
+  /// A whole layer by its `out` alone: to the bit where the data leave one answer or a candidate of the plan
+  /// gives what came, else by intervals carried through the layer. `bits` and `bounds` say what is due.
+  void judge_layer(const std::function<reference::StageTruth(const Semantics&)>& bits,
+                   const std::function<reference::StageTruth(const reference::TruthOptions&)>& bounds);
+  const std::vector<StageJudgement>& stages() const { return stages_; }
 
   /// Expert and rank of each pair row; `count` pairs in all.
   void set_pairs(const std::vector<JudgedRow>& local, std::int64_t count);
@@ -54,9 +61,24 @@ class Court {
   Verdict verdict();
 
  private:
+  /// A truth beside what came.
+  struct Due {
+    std::vector<JudgedRow> rows;
+    std::vector<float> answer;
+    StagePair pair;  // points into both
+  };
+  Due due_of(const reference::TensorTruth& truth) const;
   void add(const reference::TensorTruth& truth);
   void add(const StagePair& pair, const StageFindings& findings);
   void one_answer(bool one);
+  bool gives(const reference::StageTruth& truth) const;
+  bool fits(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics& s,
+            bool look_first) const;
+  /// The first candidate that gives every bit, among those whose weight is where gemm2 showed it to be.
+  const Semantics* fitting(JudgedStage stage, const StageCandidates& candidates,
+                           std::span<const std::int64_t> rows, const TruthOf& truth) const;
+  void note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits);
+  void use_bits(const Semantics* semantics);  // null: intervals
   void note_weak(const reference::TensorTruth& truth);
   void mistrust(const std::string& reason);
   std::string wrong_text(const StagePair& pair, const StageFindings& findings) const;
@@ -69,9 +91,12 @@ class Court {
   bool one_answer_ = false;       // the current stage: to the bit although nothing is declared
   bool only_one_answer_ = false;  // all stages so far
   bool carried_ = false;          // intervals come through the whole layer
-  std::string blind_;             // the first main stage that zeros would have passed
-  std::string weak_;              // why the first stage with too wide a bound proves nothing
-  double weak_share_ = 0;         // part of its elements
+  std::int64_t bounded_ = 0;      // elements that an interval judged
+  std::vector<StageJudgement> stages_;
+  std::optional<WeightPlace> place_;  // where the routing weight multiplies, once gemm2 showed it
+  std::string blind_;                 // the first main stage that zeros would have passed
+  std::string weak_;                  // why the first stage with too wide a bound proves nothing
+  double weak_share_ = 0;             // part of its elements
   Verdict v_;
 };
 

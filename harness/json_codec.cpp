@@ -275,6 +275,7 @@ Json to_json(const Verdict& v) {
     j["checked"] = v.checked;
     j["wrong"] = v.wrong;
     if (v.open > 0) j["open"] = v.open;
+    if (v.bounded > 0) j["bounded"] = v.bounded;
   }
   if (v.worst) j["worst"] = to_json(*v.worst);
   if (!v.fault_class.empty()) j["fault_class"] = v.fault_class;

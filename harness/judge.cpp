@@ -40,8 +40,7 @@ std::int64_t affordable(double budget, double macs_per_row) {
 /// To the bit, or by the real scores: ids may differ where scores tie within the error of fp32.
 void judge_topk(Court& court, const JudgeCase& j) {
   const auto tokens = first_rows(j.problem().shape.tokens);
-  if (court.to_the_bit() && !j.plan.own_router)
-    return court.add(reference::topk_truth(j.problem(), j.tensors(), tokens));
+  if (court.to_the_bit()) return court.add(reference::topk_truth(j.problem(), j.tensors(), tokens));
   court.add(reference::judge_topk(j.problem(), j.tensors(), tokens, j.plan.threads));
 }
 
@@ -67,6 +66,27 @@ bool has_local_pairs(const JudgeCase& j) {
          !expert_rows(routing, j.problem().rank * s.local_experts(), s.local_experts()).empty();
 }
 
+/// A stage of a layer, or of an op that is nothing else.
+void judge_stage(Court& court, const JudgeCase& j, JudgedStage stage, std::span<const std::int64_t> rows) {
+  const Problem& p = j.problem();
+  court.judge(stage, rows, [&](std::span<const std::int64_t> some, const reference::TruthOptions& options) {
+    switch (stage) {
+      case JudgedStage::quantize:
+        return reference::quantize_truth(p, j.tensors(), some, options);
+      case JudgedStage::gemm1:
+        return p.op == Op::grouped_gemm ? reference::grouped_gemm_truth(p, j.inputs, some, options)
+                                        : reference::gemm_truth(p, 1, j.tensors(), some, options);
+      case JudgedStage::act_quant:
+        return reference::act_quant_truth(p, j.tensors(), some, options);
+      case JudgedStage::gemm2:
+        return reference::gemm_truth(p, 2, j.tensors(), some, options);
+      case JudgedStage::combine:
+        break;
+    }
+    return reference::combine_truth(p, j.tensors(), some, options);
+  });
+}
+
 void judge_stages(Court& court, const JudgeCase& j) {
   const Problem& p = j.problem();
   const MoeShape& s = p.shape;
@@ -80,11 +100,11 @@ void judge_stages(Court& court, const JudgeCase& j) {
   const auto sample = sample_rows(local, j.c.choice.tile.block_m, affordable(j.plan.budget, macs), p.seed);
   court.leave_out(std::int64_t(local.size() - sample.size()) * (s.up_rows() + s.hidden));
   const auto tokens = first_rows(s.tokens), pairs = row_numbers(local), judged = row_numbers(sample);
-  court.add(reference::quantize_truth(p, j.tensors(), tokens, court.enter(JudgedStage::quantize)));
-  court.add(reference::gemm_truth(p, 1, j.tensors(), judged, court.enter(JudgedStage::gemm1)));
-  court.add(reference::act_quant_truth(p, j.tensors(), pairs, court.enter(JudgedStage::act_quant)));
-  court.add(reference::gemm_truth(p, 2, j.tensors(), judged, court.enter(JudgedStage::gemm2)));
-  court.add(reference::combine_truth(p, j.tensors(), tokens, court.enter(JudgedStage::combine)));
+  judge_stage(court, j, JudgedStage::quantize, tokens);
+  judge_stage(court, j, JudgedStage::gemm1, judged);
+  judge_stage(court, j, JudgedStage::act_quant, pairs);
+  judge_stage(court, j, JudgedStage::gemm2, judged);
+  judge_stage(court, j, JudgedStage::combine, tokens);
   if (local.empty()) court.expect_zeros();
 }
 
@@ -95,8 +115,8 @@ bool shows_only_out(const TensorSet& outputs) { return outputs.all().size() == 1
 void judge_whole_layer(Court& court, const JudgeCase& j) {
   const auto tokens = first_rows(j.problem().shape.tokens);
   if (j.inputs.has("topk_ids") && !has_local_pairs(j)) court.expect_zeros();
-  if (court.to_the_bit() || court.enter_whole_layer()) {
-    TensorSet due = reference::exact_layer(j.problem(), *court.options().semantics, j.inputs, j.plan.threads);
+  const auto bits = [&](const Semantics& s) {
+    TensorSet due = reference::exact_layer(j.problem(), s, j.inputs, j.plan.threads);
     reference::TensorTruth out;
     out.tensor = "out";
     out.columns = j.problem().shape.hidden;
@@ -104,9 +124,11 @@ void judge_whole_layer(Court& court, const JudgeCase& j) {
     out.bits = std::move(due.at("out"));
     reference::StageTruth layer{"moe_layer", {}};
     layer.tensors.push_back(std::move(out));
-    return court.add(layer);
-  }
-  court.add(reference::layer_truth(j.problem(), j.inputs, tokens, court.options()));
+    return layer;
+  };
+  court.judge_layer(bits, [&](const reference::TruthOptions& options) {
+    return reference::layer_truth(j.problem(), j.inputs, tokens, options);
+  });
 }
 
 /// Part of a tensor's rows as a truth of its own.
@@ -148,8 +170,7 @@ void judge_grouped_gemm(Court& court, const JudgeCase& j) {
   const auto sample = sample_rows(rows, j.c.choice.tile.block_m, most, j.problem().seed);
   court.set_pairs(rows, rows.empty() ? 0 : row_numbers(rows).back() + 1);
   court.leave_out(std::int64_t(rows.size() - sample.size()) * gemm.w.n);
-  court.add(reference::grouped_gemm_truth(j.problem(), j.inputs, row_numbers(sample),
-                                          court.enter(JudgedStage::gemm1)));
+  judge_stage(court, j, JudgedStage::gemm1, row_numbers(sample));
   const bool owned = std::any_of(rows.begin(), rows.end(), [](const JudgedRow& r) { return r.expert >= 0; });
   if (!owned) court.expect_zeros();
 }
@@ -165,15 +186,12 @@ void judge_by_op(Court& court, const JudgeCase& j) {
     case Op::topk:
       return judge_topk(court, j);
     case Op::quantize:
-      return court.add(reference::quantize_truth(p, j.tensors(), first_rows(p.shape.tokens),
-                                                 court.enter(JudgedStage::quantize)));
+      return judge_stage(court, j, JudgedStage::quantize, first_rows(p.shape.tokens));
     case Op::act_quant:
-      return court.add(reference::act_quant_truth(p, j.tensors(), first_rows(p.shape.pairs()),
-                                                  court.enter(JudgedStage::act_quant)));
+      return judge_stage(court, j, JudgedStage::act_quant, first_rows(p.shape.pairs()));
     case Op::combine:
       if (!has_local_pairs(j)) court.expect_zeros();
-      return court.add(reference::combine_truth(p, j.tensors(), first_rows(p.shape.tokens),
-                                                court.enter(JudgedStage::combine)));
+      return judge_stage(court, j, JudgedStage::combine, first_rows(p.shape.tokens));
     case Op::align:
       return judge_align(court, j);
     case Op::inv_rope_quant:
@@ -183,20 +201,23 @@ void judge_by_op(Court& court, const JudgeCase& j) {
 
 }  // namespace
 
-Verdict judge(const Case& c, const TensorSet& inputs, const TensorSet& outputs, const JudgePlan& given) {
+Judgement judge_stages_of(const Case& c, const TensorSet& inputs, const TensorSet& outputs,
+                          const JudgePlan& given) {
   if (c.problem.shape.tokens == 0) {
     Verdict v;
     v.correctness = Correctness::passed;
     v.reason = "no tokens: nothing to launch, nothing to write";
     v.judged_by = "bits";
     v.coverage = 1;
-    return v;
+    return {v, {}};
   }
   const bool whole = c.problem.op == Op::moe_layer && shows_only_out(outputs);
   JudgePlan plan =
       given;  // an exp that is known up to an error leaves no bits behind a stage that is not shown
   if (whole && plan.semantics && reference::leaves_exp_open(c.problem.shape, *plan.semantics))
     plan.semantics.reset();
+  std::erase_if(plan.layer.likely,
+                [&](const Semantics& s) { return reference::leaves_exp_open(c.problem.shape, s); });
   const JudgeCase j{c, inputs, outputs, plan};
   Court court(j);
   const std::string misfit = first_misfit(whole ? std::vector<DueTensor>{} : due_outputs(c.problem), outputs);
@@ -204,7 +225,11 @@ Verdict judge(const Case& c, const TensorSet& inputs, const TensorSet& outputs, 
     judge_by_op(court, j);
   else
     court.fail(misfit);
-  return court.verdict();
+  return {court.verdict(), court.stages()};
+}
+
+Verdict judge(const Case& c, const TensorSet& inputs, const TensorSet& outputs, const JudgePlan& plan) {
+  return judge_stages_of(c, inputs, outputs, plan).verdict;
 }
 
 }  // namespace moe::harness

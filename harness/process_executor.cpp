@@ -134,7 +134,8 @@ device::Opened ProcessExecutor::open(const Case& given) {
   try {
     ask_worker(*child_, request, seconds_, Trust::foreign);
   } catch (const WorkerRefused& refused) {
-    return {nullptr, refused.what()};
+    const std::string why = refused.what();
+    return {nullptr, why.empty() ? "kernel '" + kernel->name + "' refuses it, and does not say why" : why};
   }
   return {make_worker_session(child_, c, {seconds_, Trust::foreign, kernel->outputs}), ""};
 }
@@ -143,6 +144,18 @@ device::Opened ProcessExecutor::open(const Case& given) {
 
 namespace {
 
+/// Of Python's words about a fault at the start: the last place that they name, and what to do about a module
+/// that is not there.
+std::string python_hint(const std::string& log, const std::string& command) {
+  std::string hint;
+  const std::size_t at = log.rfind("File \""), end = log.find('\n', at);
+  if (at != std::string::npos) hint = fmt::format(" ({})", one_line(log.substr(at, end - at)));
+  if (log.find("ModuleNotFoundError") == std::string::npos) return hint;
+  return hint +
+         fmt::format("; the Python that '{}' starts does not have it: install it there or name another",
+                     one_line(command.substr(0, command.find(' '))));
+}
+
 /// A command that cannot be greeted is a wrong command line: nothing was judged yet.
 std::unique_ptr<ProcessExecutor> first_start(const std::string& command, double seconds) {
   try {
@@ -150,8 +163,9 @@ std::unique_ptr<ProcessExecutor> first_start(const std::string& command, double 
   } catch (const WorkerLost& lost) {
     const std::string how = lost.what();
     const bool quiet = how.find("ended with exit status 0") != std::string::npos;
-    throw BadInput(fmt::format("executor '{}{}' serves no kernel: {}{}", kProcessPrefix, one_line(command),
-                               how, quiet ? " before it answered 'hello': does its file call serve()?" : ""));
+    throw BadInput(fmt::format("executor '{}{}' serves no kernel: {}{}{}", kProcessPrefix, one_line(command),
+                               how, python_hint(lost.log, command),
+                               quiet ? " before it answered 'hello': does its file call serve()?" : ""));
   }
 }
 

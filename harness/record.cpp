@@ -54,7 +54,8 @@ JudgedElements judged_elements(const Report& report) {
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict) continue;
     sum.checked += r.verdict->checked;
-    if (r.verdict->judged_by == "bits") sum.to_the_bit += r.verdict->checked - r.verdict->open;
+    if (r.verdict->judged_by.starts_with("bits"))
+      sum.to_the_bit += r.verdict->checked - r.verdict->open - r.verdict->bounded;
     sum.wrong += r.verdict->wrong;
   }
   return sum;

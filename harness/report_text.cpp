@@ -44,8 +44,9 @@ std::string verdict_word(const Verdict& v) {
   const bool bits = v.judged_by == "bits";
   // Rounded down: 99.9 % is not all.
   const std::string share = v.coverage < 1 ? fmt::format("{:.0f} %", std::floor(100 * v.coverage)) : "";
-  if (bits && share.empty()) return text;
-  return fmt::format("{} ({}{}{})", text, bits ? "" : "bounds", !bits && !share.empty() ? ", " : "", share);
+  const std::string how = !bits ? "bounds" : v.open > 0 ? "exp" : "";
+  if (how.empty() && share.empty()) return text;
+  return fmt::format("{} ({}{}{})", text, how, how.empty() || share.empty() ? "" : ", ", share);
 }
 
 std::string verdict_text(const Verdict& v) {

@@ -10,6 +10,7 @@
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/child_process.hpp"
+#include "harness/due_outputs.hpp"
 #include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
@@ -57,8 +58,31 @@ Ground open_grounded(const Case& c, const RunPlan& plan, device::Opened& opened,
   return ground;
 }
 
+/// What a report of a process is about, where it is one of ours: a child's own words stand for themselves.
+std::string fault_of_report(const std::string& report) {
+  if (report.find("out of bounds") != std::string::npos) return "a write to memory that is not the kernel's";
+  if (report.find("changed its input") != std::string::npos) return "a write to an input";
+  if (report.find("cannot be read") != std::string::npos) return "an outputs file that breaks the protocol";
+  return "";
+}
+
+/// Tensors of `given` that the op has, and the names of the others.
+TensorSet of_the_op(const Case& c, const TensorSet& inputs, const TensorSet& given, std::string& others) {
+  const std::vector<DueTensor> due = all_due_outputs(c, inputs);
+  TensorSet known;
+  for (const Tensor& t : given.all()) {
+    const bool has =
+        std::any_of(due.begin(), due.end(), [&](const DueTensor& d) { return d.name == t.name(); });
+    if (has || t.name().starts_with("topk_"))
+      known.add(t);
+    else
+      others += fmt::format("{}'{}'", others.empty() ? "" : ", ", one_line(t.name().substr(0, 64)));
+  }
+  return known;
+}
+
 Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResult& result,
-                  const RunPlan& plan, const Ground& ground) {
+                  const RunPlan& plan, const Ground& ground, bool* ask_full_size = nullptr) {
   JudgePlan how;
   how.semantics = ground.declared;
   how.by_interval =
@@ -66,15 +90,25 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
       plan.executor->name() == "reference";  // its bits against bounds that share no arithmetic with it
   how.budget = plan.judge_budget;
   how.threads = plan.threads;
-  Verdict v = ground.inferred != nullptr ? judge_inferred(c, inputs, result.outputs, how, *ground.inferred)
-                                         : judge(c, inputs, result.outputs, how);
+  const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
+  std::string others;
+  const TensorSet outputs = foreign ? of_the_op(c, inputs, result.outputs, others) : result.outputs;
+  InferredVerdict found;
+  if (ground.inferred != nullptr)
+    found = judge_inferred(c, inputs, outputs, how, *ground.inferred, ground.full_size);
+  else
+    found.verdict = judge(c, inputs, outputs, how);
+  if (ask_full_size != nullptr) *ask_full_size = *ask_full_size || found.ask_full_size;
+  Verdict v = std::move(found.verdict);
   if (!result.reports.empty()) {
     v.correctness = Correctness::failed;
     v.reason = result.reports.front() + (v.reason.empty() ? "" : "; " + v.reason);
-    const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
     if (v.fault_class.empty())
-      v.fault_class = foreign ? "a write to memory that is not the kernel's" : "a protocol fault";
+      v.fault_class = foreign ? fault_of_report(result.reports.front()) : "a protocol fault";
   }
+  if (!others.empty())
+    v.reason += fmt::format("{}not judged: {}, which op {} does not have", v.reason.empty() ? "" : "; ",
+                            others, name(c.problem.op));
   return v;
 }
 
@@ -100,7 +134,8 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
   device::RunResult first = trial.session->run(device::RunMode::eager);
   if (first.counted) trial.record.counts = first.counts;
   trial.outputs = first.outputs;
-  Verdict v = judge_run(c, inputs, first, plan, ground);
+  Verdict v = judge_run(c, inputs, first, plan, ground, &trial.ask_full_size);
+  if (trial.ask_full_size) return v;
   const int runs = plan.repeats + (plan.graph ? 1 : 0);
   if (!not_bad(v)) {
     trial.failed_run = 0;
@@ -148,6 +183,35 @@ std::optional<Prediction> predict(const Case& c, const Routing& routing, const R
   }
 }
 
+/// Asks the kernel with probes of the case's size, then runs the case again in a session of its own.
+void run_with_full_size(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
+  trial.ask_full_size = false;
+  trial.session.reset();
+  trial.ground.full_size = &plan.finder->of_full_size(trial.record.trial);
+  device::Opened opened = plan.executor->open(asked);
+  if (opened.session == nullptr) {
+    trial.record.verdict =
+        verdict_of(Correctness::failed, "the kernel ran the case and then refused it: " + opened.refusal);
+    return;
+  }
+  trial.session = std::move(opened.session);
+  trial.session->bind(inputs);
+  trial.record.verdict = run_and_judge(trial, inputs, plan);
+}
+
+/// The probes that the kernel was wrong in; null where there are none.
+const Inference* failed_probes(const Ground& ground) {
+  for (const Inference* found : {ground.inferred, ground.full_size})
+    if (found != nullptr && found->failure) return found;
+  return nullptr;
+}
+
+/// Repeats the probes of a case's kernel.
+std::string probes_line(const Case& c, const RunPlan& plan) {
+  return fmt::format("{} infer-semantics --executor {} {}--case {}", shell_word(plan.program),
+                     shell_word(plan.executor->name()), plan.patience, shell_word(to_line(c)));
+}
+
 void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
   CaseRecord& record = trial.record;
   const Case asked = record.trial;
@@ -163,6 +227,11 @@ void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& i
   plan.before_launch(replay_line(record.trial, plan));
   trial.session->bind(inputs);
   record.verdict = run_and_judge(trial, inputs, plan);
+  if (trial.ask_full_size) run_with_full_size(trial, asked, inputs, plan);
+  const Inference* wrong = failed_probes(trial.ground);
+  if (wrong == nullptr || !not_bad(*record.verdict)) return;
+  record.verdict = probe_verdict(*wrong);
+  if (wrong == trial.ground.inferred) trial.replay = probes_line(record.trial, plan);
 }
 
 /// What a kernel says may hold anything: one printable line of it, not too long for a report.
@@ -260,7 +329,8 @@ void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>
     record.verdict = verdict_of(Correctness::refused, refused.what());
   }
   record.verdict->reason = bounded_line(record.verdict->reason);
-  record.verdict->replay = replay_line(record.trial, plan, trial.failed_run);
+  record.verdict->replay =
+      trial.replay.empty() ? replay_line(record.trial, plan, trial.failed_run) : trial.replay;
   record.elapsed_s += plan.now() - started;
 }
 
@@ -277,6 +347,7 @@ void judge_again(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan)
     Verdict after = judge_run(trial.record.trial, inputs, again, plan, trial.ground);
     if (after.correctness == Correctness::passed) return;
     after.reason = "after the timing: " + after.reason;
+    trial.replay.clear();
     trial.record.verdict = std::move(after);
   });
 }

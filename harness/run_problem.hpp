@@ -20,6 +20,7 @@ struct RunPlan {
   device::Executor* executor = nullptr;
   std::string program = "moeproof";  // what a replay line begins with
   std::string options;               // what it needs besides, "--judge-budget 1e12 "
+  std::string patience;              // those of them that a line of infer-semantics needs
   const Hardware* hardware = nullptr;
   int threads = 1;
   double judge_budget = 2e9;
@@ -47,7 +48,8 @@ struct Inference;
 /// What one choice is judged by: what its kernel declares, else what was inferred, else nothing.
 struct Ground {
   std::optional<Semantics> declared;
-  const Inference* inferred = nullptr;  // owned by the plan's finder
+  const Inference* inferred = nullptr;   // owned by the plan's finder
+  const Inference* full_size = nullptr;  // the same with probes of the case's size, where they were needed
 };
 
 /// One choice that was opened, bound, run and judged; its session stays open, to be timed.
@@ -57,6 +59,8 @@ struct OpenTrial {
   TensorSet outputs;                         // of the first run
   Ground ground;
   std::optional<int> failed_run;  // the first whose verdict is bad: a replay needs no other
+  bool ask_full_size = false;     // only probes of the case's own size can decide
+  std::string replay;             // what repeats the verdict, where the case's line does not
   bool passed() const { return record.verdict->correctness == Correctness::passed; }
 };
 OpenTrial open_trial(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan);

@@ -103,7 +103,7 @@ std::string failure_kind(const Verdict& verdict) {
   std::string reason = verdict.reason;
   constexpr std::string_view wrong = "are wrong";
   if (const auto end = reason.find(wrong); end != std::string::npos) reason.resize(end + wrong.size());
-  for (const char* rest : {" fails (", ";", " (semantics inferred", " (no semantics inferred"})
+  for (const char* rest : {" fails (", ";", " (semantics inferred", " (its rounding", " (probes left"})
     reason = reason.substr(0, reason.find(rest));
   for (const char letter : reason + " ") {
     if (std::isalnum(static_cast<unsigned char>(letter)) || letter == '_') {

@@ -36,14 +36,17 @@ void skip(const Work& work, const std::string& why, Report& report) {
   }
 }
 
+std::string patience_option(const RunOptions& run) {
+  if (run.case_time_s == RunOptions{}.case_time_s) return "";
+  return fmt::format("{}--case-timeout {:g}s ", run.isolate ? "--isolate " : "", run.case_time_s);
+}
+
 /// Options that decide a verdict and are not in the case's line, where they are not the defaults.
 std::string replay_options(const RunOptions& run) {
-  const RunOptions usual;
   std::string text;
-  if (run.judge_budget != usual.judge_budget) text += fmt::format("--judge-budget {:g} ", run.judge_budget);
-  if (run.case_time_s != usual.case_time_s)
-    text += fmt::format("{}--case-timeout {:g}s ", run.isolate ? "--isolate " : "", run.case_time_s);
-  return text;
+  if (run.judge_budget != RunOptions{}.judge_budget)
+    text += fmt::format("--judge-budget {:g} ", run.judge_budget);
+  return text + patience_option(run);
 }
 
 /// A name that no kernel of the executor has is a typo, not a case that could not run here.
@@ -92,6 +95,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.progress = std::make_shared<Progress>();
   suite.plan.program = s.program;
   suite.plan.options = replay_options(o.run);
+  suite.plan.patience = patience_option(o.run);
   suite.plan.now = now;
   suite.plan.threads = threads;
   if (suite.plan.executor != nullptr)

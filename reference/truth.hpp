@@ -58,6 +58,7 @@ struct TruthOptions {
   bool bounds = true;                    // fill want, low, high
   int threads = 1;
   bool probable = false;  // with bounds: fill probable_low and probable_high too
+  bool weight_in_gemm2 = false;  // without semantics: gemm2 is known to hold the routing weight already
 };
 
 /// Whether an interval is too wide to trust what lies in it: wider to a side than a quarter of the output and

@@ -22,6 +22,12 @@ TensorTruth sized(std::string tensor, std::int64_t columns, std::vector<std::int
   return truth;
 }
 
+WeightPlace place_of(const Problem& problem, const TruthOptions& options) {
+  const WeightPlace place = weight_place(problem, options.semantics);
+  const bool known = !options.semantics && options.weight_in_gemm2 && place == WeightPlace::combine;
+  return known ? WeightPlace::gemm2 : place;
+}
+
 void set(TensorTruth& truth, std::size_t i, double value, double bound) {
   const Interval allowed = round_to(DType::bf16, around(value, bound));
   truth.want[i] = float(round_bf16(value));
@@ -58,7 +64,7 @@ TensorTruth sum_truth(const Problem& problem, std::string tensor, const GroupedG
 StageTruth gemm_truth(const Problem& problem, int gemm, StageTensors tensors,
                       std::span<const std::int64_t> pairs, const TruthOptions& options) {
   GroupedGemm operands = layer_gemm(problem, gemm, tensors.inputs, tensors.outputs);
-  if (gemm == 2 && weight_place(problem, options.semantics) == WeightPlace::gemm2)
+  if (gemm == 2 && place_of(problem, options) == WeightPlace::gemm2)
     operands.row_weight = lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>().data();
   const std::string name = gemm == 1 ? "gemm1" : "gemm2";
   return {name, {sum_truth(problem, name, operands, pairs, options)}};
@@ -74,7 +80,7 @@ StageTruth combine_truth(const Problem& problem, StageTensors tensors, std::span
   const Tensor& gemm2 = lookup(tensors.outputs, tensors.inputs, "gemm2");
   const auto weights = lookup(tensors.outputs, tensors.inputs, "topk_weights").as<float>();
   const auto experts = local_experts(problem, lookup(tensors.outputs, tensors.inputs, "topk_ids"));
-  const WeightPlace place = weight_place(problem, options.semantics);
+  const WeightPlace place = place_of(problem, options);
   const std::int64_t hidden = problem.shape.hidden, k = problem.shape.top_k;
   StageTruth stage{"combine", {sized("out", hidden, {tokens.begin(), tokens.end()}, options.bounds)}};
   TensorTruth& truth = stage.tensors[0];

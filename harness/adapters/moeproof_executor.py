@@ -10,9 +10,8 @@ serve(); assert_moe() does the same from a test. The lines behind it: README.md 
     if __name__ == "__main__":
         serve()
 
-A kernel is called with the tensors whose names its parameters bear (tables in moeproof's fixtures/README.md; short names in
-ALIASES below) and with `problem`, a dict of the case's sizes and words. It writes outputs that it has parameters for in
-place, or returns them: one tensor, a tuple in the order of `outputs`, or a dict by name."""
+A kernel is called with the tensors whose names its parameters bear (table in README.md; ALIASES) and with `problem`, a dict of the
+case. It writes outputs that it has parameters for in place, or returns them: one, a tuple in the order of `outputs`, or a dict."""
 import importlib.util
 import inspect
 import json
@@ -28,7 +27,9 @@ import time
 import traceback
 import unittest
 
-import numpy as np
+if importlib.util.find_spec("numpy") is None:
+    sys.exit(f"{sys.executable} has no numpy: install it there, or name another Python in --executor process:CMD")
+import numpy as np  # noqa: E402
 
 STAGES = ("topk_ids", "topk_weights", "x_codes", "x_scale", "gemm1", "act_codes", "act_scale", "gemm2", "out")
 OUTPUTS = {"topk": STAGES[0:2], "quantize": STAGES[2:4], "act_quant": STAGES[5:7], "combine": ("out",), "grouped_gemm": ("c",),
@@ -40,8 +41,7 @@ NUMPY_TYPES = {"F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1", "U8": "u1", "B
                "I16": "<i2", "F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
 TORCH_TYPES = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U8": "uint8", "BF16": "bfloat16", "F16": "float16",
                "F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
-GUARD_BYTES, CHUNK = 1024, 1 << 28
-NAN_BYTES, NO_INTEGER = 0xFF, 0xA5  # what guards and unwritten floats hold, and unwritten integers: no right id, place or count
+GUARD_BYTES, CHUNK, NAN_BYTES, NO_INTEGER = 1024, 1 << 28, 0xFF, 0xA5  # in guards and unwritten floats; in unwritten integers
 WARM_UP, FEWEST_RUNS, MOST_SETS = 3, 8, 32  # as moeproof times its own kernels (fixtures/measured/README.md)
 _kernels = []
 
@@ -215,7 +215,8 @@ class Call:
             if self.canonical(name) in values:
                 chosen[name] = values[self.canonical(name)]
             elif parameter.default is parameter.empty:
-                raise TypeError(f"{self.kernel.name} asks for '{name}'; op {self.kernel.op} has {', '.join(values)}")
+                under = "" if self.kernel.contracts or self.kernel.op != "grouped_gemm" else ": does its @kernel lack a contract=?"
+                raise TypeError(f"{self.kernel.name} asks for '{name}'; op {self.kernel.op} has {', '.join(values)}{under}")
         return chosen
 
     def by_name(self, returned):
@@ -451,9 +452,8 @@ def _command(function, declared):
 
 
 def assert_moe(function, declare=None, moeproof=None, **options):
-    """Fails unless moeproof passes `function` in every case. `declare` holds the arguments of @kernel where the function bears
-    none; `options` are those of `moeproof check`, as model="deepseek-v3", tokens=[1, 16, 257], load="zipf:1.2", trials=50.
-    moeproof: the program, else the variable MOEPROOF, else PATH. Skips the test where the kernel cannot run on this machine."""
+    """Fails unless moeproof (else the variable MOEPROOF, else PATH) passes `function` in every case; skips where it cannot run.
+    `declare`: @kernel's arguments where it bears none; `options`: those of `check`, as model="deepseek-v3", tokens=[1, 16, 257]."""
     program = moeproof or os.environ.get("MOEPROOF") or shutil.which("moeproof")
     if not program:
         raise FileNotFoundError("no moeproof: pass moeproof=PATH, set MOEPROOF or put it on PATH")

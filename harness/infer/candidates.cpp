@@ -107,6 +107,28 @@ std::string_view name(LayerStage stage) {
   return names[int(stage)];
 }
 
+std::span<const std::string_view> fields_at(LayerStage stage) {
+  static constexpr std::array<std::string_view, 6> act{"amax_floor", "scale_formula", "quant_formula",
+                                                       "exp",        "gate_rounding", "product_rounding"};
+  static constexpr std::array<std::string_view, 5> gemm{"accumulator", "hmma_order", "promote_k",
+                                                        "scale_order", "weight_place"};
+  static constexpr std::array<std::string_view, 2> combine{"weight_place", "combine_order"};
+  switch (stage) {
+    case LayerStage::quantize:
+      return std::span(act).first(3);
+    case LayerStage::act_quant:
+      return act;
+    case LayerStage::gemm1:
+    case LayerStage::grouped_gemm:
+      return std::span(gemm).first(4);
+    case LayerStage::gemm2:
+      return gemm;
+    case LayerStage::combine:
+      break;
+  }
+  return combine;
+}
+
 bool exact_scales(const Problem& p) {
   return p.quant.scale_format == ScaleFormat::ue8m0 &&
          (p.quant.kind != QuantKind::tensor_static || p.op == Op::grouped_gemm);

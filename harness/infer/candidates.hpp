@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fixtures/problem/problem.hpp"
@@ -17,6 +18,9 @@ namespace moe::harness {
 enum class LayerStage { quantize, gemm1, act_quant, gemm2, combine, grouped_gemm };
 inline constexpr int kLayerStages = 5;
 std::string_view name(LayerStage stage);
+/// Fields of Semantics (fields_of names them) that what a stage does depends on, whatever the stages before
+/// it gave.
+std::span<const std::string_view> fields_at(LayerStage stage);
 /// Those an op has; none for one that does not round (topk, align).
 std::span<const LayerStage> stages_of(Op op);
 

@@ -175,6 +175,21 @@ void fill_block_orders(GemmInputs& in) {
     }
 }
 
+/// Two products a sum, both exact in every accumulator, and so is 256 + 3.5 m: a quarter or three quarters of
+/// the way from one bf16 value to the next.
+void fill_output_rounding(GemmInputs& in) {
+  for (const std::int64_t row : in.rows()) {
+    in.set_a(row, 0, 256);
+    in.set_a(row, 1, 448);
+  }
+  for (const int e : in.experts())
+    for (std::int64_t c = 0; c < in.n(); ++c) {
+      const float sign = in.random.sign();
+      in.set_w(e, c, 0, sign);
+      in.set_w(e, c, 1, sign * float(2 * (c % 4) + 1) / 128);
+    }
+}
+
 /// A middle between two bf16 values in [1, 2).
 double some_middle(ProbeRandom& random) { return double(257 + 2 * random.below(127)) / 256; }
 
@@ -233,6 +248,7 @@ std::vector<Probe> make_gemm_probes(const Case& c) {
     add("orders", [](GemmInputs& in) {
       if (in.blocks() > 1) fill_block_orders(in);
     });
+  add("rounding", fill_output_rounding);
   probes.push_back({"ordinary", c, make_inputs(c.problem, c.choice, plain_routing(c.problem), 1), false});
   for (Tensor& t : probes.back().inputs.all()) t.generated.reset();
   return probes;

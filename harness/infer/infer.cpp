@@ -10,7 +10,9 @@
 #include <set>
 
 #include "fixtures/problem/errors.hpp"
+#include "harness/child_process.hpp"
 #include "harness/infer/eliminate.hpp"
+#include "harness/worker_protocol.hpp"
 
 namespace moe::harness {
 namespace {
@@ -66,8 +68,10 @@ class Inquiry {
     result_.candidates = left_.size();
   }
 
-  void hear(const Probe& probe, const TensorSet& outputs);
+  /// Whether candidates are left that give every bit of it.
+  bool hear(const Probe& probe, const TensorSet& outputs);
   void conclude();
+  std::vector<Semantics> left() const;
 
  private:
   void learn(const Probe& probe, const StageFinding& f);
@@ -81,7 +85,7 @@ class Inquiry {
   std::set<std::string> doubted_;  // fields of stages that no candidate explains
 };
 
-void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
+bool Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
   const Evidence e{probe.trial.problem, probe.inputs, outputs, space_, probe.one_hot, threads_};
   const auto all = first_tokens(probe.trial.problem.shape.tokens);
   std::vector<StageFinding> findings;
@@ -93,6 +97,14 @@ void Inquiry::hear(const Probe& probe, const TensorSet& outputs) {
   if (clear) left_ = eliminate(e, left_, all, findings);
   for (const StageFinding& f : findings) learn(probe, f);
   ++result_.probes;
+  return !findings.empty() &&
+         std::none_of(findings.begin(), findings.end(), [](auto& f) { return f.left.empty(); });
+}
+
+std::vector<Semantics> Inquiry::left() const {
+  std::vector<Semantics> some;
+  for (const int n : left_) some.push_back(space_.all[std::size_t(n)]);
+  return some;
 }
 
 void Inquiry::learn(const Probe& probe, const StageFinding& f) {
@@ -159,17 +171,54 @@ void Inquiry::conclude() {
     if (presets.contains(std::string(preset))) result_.presets.emplace_back(preset);
 }
 
+/// What probes of a case's own sizes may cost: multiply-adds, bytes of weights, and elements times candidates
+/// that a stage without sums is held against.
+constexpr double kMostWork = 3e10, kMostWeights = 1e9, kMostElements = 3e8;
+
+/// A bound from above: every accumulator is tried on the first rows, a handful on the others.
+bool too_large(const Problem& p) {
+  const MoeShape& s = p.shape;
+  const double inner = double(s.local_intermediate()), hidden = double(s.hidden), rows = double(s.pairs());
+  const double first = hidden * double(s.up_rows()), second = hidden * inner;
+  const double experts = double(s.local_experts());
+  if (p.op == Op::moe_layer)
+    return (first + second) * experts > kMostWeights ||
+           (first + second) * (45.0 * s.top_k + 4 * rows) * 8 > kMostWork;
+  if (p.op == Op::grouped_gemm) {
+    const double matrix = p.gemm == 1 ? first : second;
+    return matrix * experts > kMostWeights || matrix * rows * 49 * 3 > kMostWork;
+  }
+  // their inputs come from a layer with 256 or 640 in the other place
+  const double columns = p.op == Op::act_quant ? inner : hidden, other = p.op == Op::act_quant ? 640 : 256;
+  const double candidates = p.op == Op::act_quant ? 360 : p.op == Op::quantize ? 30 : 4;
+  return 3 * columns * other * experts > kMostWeights || 3 * columns * other * rows > kMostWork ||
+         rows * columns * candidates > kMostElements;
+}
+
+/// Hidden columns that probes of a case need where its rows have them; 0 = any.
+std::int64_t least_hidden(Op op, ProbeSize size) {
+  if (op == Op::grouped_gemm || op == Op::act_quant) return 0;
+  return size == ProbeSize::full && op != Op::moe_layer ? 256 : kLeastHidden;
+}
+
 /// A session for the probes, small if the executor takes it, else of the case's own size.
-device::Opened open_probes(device::Executor& executor, const Case& c, Case& layer) {
-  layer = small_case(c);
-  device::Opened opened = executor.open(layer);
-  if (opened.session != nullptr) return opened;
-  layer = own_case(c);
-  const bool rows_are_hidden = c.problem.op != Op::grouped_gemm && c.problem.op != Op::act_quant;
-  if (rows_are_hidden && layer.problem.shape.hidden < kLeastHidden)
+device::Opened open_probes(device::Executor& executor, const Case& c, ProbeSize size, Case& layer) {
+  device::Opened opened;
+  if (size == ProbeSize::small) {
+    layer = small_case(c);
+    opened = executor.open(layer);
+    if (opened.session != nullptr) return opened;
+  }
+  layer = size == ProbeSize::small ? own_case(c) : full_case(c);
+  if (size == ProbeSize::full && too_large(layer.problem))
+    return {nullptr, "probes of its own size cost too much"};
+  const std::int64_t least = least_hidden(c.problem.op, size), hidden = layer.problem.shape.hidden;
+  if (hidden < least && size == ProbeSize::full)
+    return {nullptr, fmt::format("probes of its own size need hidden {}", least)};
+  if (hidden < least)
     return {nullptr,
             fmt::format("probes of other sizes are refused ({}), and hidden {} is below the {} they need",
-                        opened.refusal, layer.problem.shape.hidden, kLeastHidden)};
+                        opened.refusal, hidden, least)};
   return executor.open(layer);
 }
 
@@ -186,8 +235,23 @@ std::string_view name(FieldState state) {
   return names[int(state)];
 }
 
+bool Inference::knows(LayerStage stage) const {
+  const bool seen = std::find(stages.begin(), stages.end(), name(stage)) != stages.end();
+  const auto touches = [&](const Contradiction& c) {
+    if (c.stage_only || c.stage == name(stage)) return c.stage == name(stage);
+    for (int behind = int(stage); behind < kLayerStages; ++behind)
+      if (c.stage == name(LayerStage(behind))) return true;
+    return false;
+  };
+  return asked() && seen && !left.empty() &&
+         std::none_of(contradictions.begin(), contradictions.end(), touches);
+}
+
 std::string Inference::summary() const {
   if (!refusal.empty()) return "no probe could run: " + refusal;
+  if (failure)
+    return fmt::format("wrong in probe {}: {}: {}", failure->probe, name(failure->verdict.correctness),
+                       failure->verdict.reason);
   if (!contradictions.empty()) {
     const Contradiction& c = contradictions.front();
     return fmt::format("unknown: in probe {}, stage {}, {}", c.probe, c.stage, c.text);
@@ -201,28 +265,52 @@ std::string Inference::summary() const {
 }
 
 std::string Inference::brief() const {
-  if (!refusal.empty() || contradictions.empty()) return summary();
+  if (!asked() || contradictions.empty()) return summary();
   return fmt::format("unknown in stage {} (probe {})", contradictions.front().stage,
                      contradictions.front().probe);
 }
 
-Inference infer_semantics(device::Executor& executor, const Case& c, int threads) {
-  Inference result;
-  result.trial = c;
+namespace {
+
+void ask(Inference& result, device::Executor& executor, ProbeSize size, int threads, std::string& asking) {
   Case layer;
-  device::Opened opened = open_probes(executor, c, layer);
+  device::Opened opened = open_probes(executor, result.trial, size, layer);
   if (opened.session == nullptr) {
-    result.refusal = opened.refusal;
-    return result;
+    result.refusal = opened.refusal.empty() ? "refused without a reason" : opened.refusal;
+    return;
   }
   result.layer = layer.problem;
   Inquiry inquiry(result, result.layer, threads);
   for (Probe& probe : make_probes(layer)) {
+    asking = probe.name;
     probe.trial = opened.session->resolved();
     opened.session->bind(probe.inputs);
-    inquiry.hear(probe, opened.session->run(device::RunMode::eager).outputs);
+    const device::RunResult given = opened.session->run(device::RunMode::eager);
+    const bool explained = inquiry.hear(probe, given.outputs);
+    result.failure = judge_probe(probe, given, inquiry.left(), explained, threads);
+    if (result.failure) return;
   }
   inquiry.conclude();
+}
+
+}  // namespace
+
+Inference infer_semantics(device::Executor& executor, const Case& c, int threads, ProbeSize size) {
+  Inference result;
+  result.trial = c;
+  result.layer = size == ProbeSize::small ? small_case(c).problem : full_case(c).problem;
+  std::string asking = "the first";
+  try {
+    ask(result, executor, size, threads, asking);
+  } catch (const WorkerLost& lost) {
+    Verdict v;
+    v.correctness = lost.timed_out ? Correctness::timed_out : Correctness::crashed;
+    v.reason = lost.what();
+    v.log = lost.log;
+    result.failure = ProbeFailure{asking, std::move(v)};
+  } catch (const WorkerRefused& refused) {  // once it saw the numbers: that is its right
+    result.refusal = refused.what();
+  }
   return result;
 }
 

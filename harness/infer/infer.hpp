@@ -8,6 +8,7 @@
 
 #include "device/executor.hpp"
 #include "harness/infer/candidates.hpp"
+#include "harness/infer/probe_judge.hpp"
 #include "harness/infer/probes.hpp"
 
 namespace moe::harness {
@@ -44,17 +45,21 @@ struct Inference {
   Case trial;           // the kernel and choice that was asked
   Problem layer;        // what the probes ran (any op), and what candidates are canonical under
   std::string refusal;  // not empty: the executor took no probe
-  bool ended = false;   // it did not refuse: it crashed, hung or failed in a probe, as `refusal` says
-  std::vector<std::string> stages;   // whose outputs were seen
-  std::vector<Semantics> left;       // canonical; with the first matching preset's name, else "inferred"
-  std::vector<std::string> presets;  // that give every bit of every probe
+  std::optional<ProbeFailure> failure;  // it took one and was wrong in it: nothing behind it was asked
+  std::vector<std::string> stages;      // whose outputs were seen
+  std::vector<Semantics> left;          // canonical; with the first matching preset's name, else "inferred"
+  std::vector<std::string> presets;     // that give every bit of every probe
   std::vector<FieldFinding> fields;
   std::vector<Contradiction> contradictions;
   std::size_t candidates = 0;  // at the start
   int probes = 0;
 
+  /// It was asked, and was right.
+  bool asked() const { return refusal.empty() && !failure; }
   /// Something was found and nothing contradicts it.
-  bool known() const { return refusal.empty() && contradictions.empty() && !left.empty(); }
+  bool known() const { return asked() && contradictions.empty() && !left.empty(); }
+  /// The same of one stage, whatever the others do.
+  bool knows(LayerStage stage) const;
   /// "vllm-triton", "moeproof or deepgemm", "scale_order product_fma, ... (no preset)", "unknown: ...".
   std::string summary() const;
   /// The same where the numbers of a contradiction would say too much: "unknown in stage gemm1 (probe
@@ -62,8 +67,13 @@ struct Inference {
   std::string brief() const;
 };
 
-/// The kernel of `c` (tiles settled) on `executor`. Probes have small_case's sizes, or c's own where the
-/// executor takes no others.
-Inference infer_semantics(device::Executor& executor, const Case& c, int threads);
+enum class ProbeSize {
+  small,  // small_case's, or own_case's where the executor takes no others
+  full,   // full_case's; a refusal where that costs too much
+};
+
+/// The kernel of `c` (tiles settled) on `executor`.
+Inference infer_semantics(device::Executor& executor, const Case& c, int threads,
+                          ProbeSize size = ProbeSize::small);
 
 }  // namespace moe::harness

@@ -34,6 +34,7 @@ void fill_gates(ProbeInputs& in);
 void fill_combine(ProbeInputs& in);
 void fill_orders(ProbeInputs& in, int number);
 void fill_chains(ProbeInputs& in);
+void fill_rounding(ProbeInputs& in);
 /// Normal data; routing weights of 24 bits.
 void fill_ordinary(ProbeInputs& in);
 

@@ -175,6 +175,18 @@ void fill_orders(ProbeInputs& in, int number) {
   in.identity_w2();
 }
 
+void fill_rounding(ProbeInputs& in) {
+  fill_exact_rows(in);
+  in.gates_from(in.hidden() - 2, 64);
+  for (int e = 0; e < in.experts(); ++e)
+    for (std::int64_t j = 0; j < in.inner(); ++j) {
+      const float sign = in.random.sign();
+      in.set_w13(e, in.up_row(j), in.hidden() - 2, sign);  // 1 and 1.75 in every row: codes 256 and 448
+      in.set_w13(e, in.up_row(j), in.hidden() - 1, sign * float(2 * (j % 4) + 1) / 128);
+    }
+  in.identity_w2();
+}
+
 void fill_chains(ProbeInputs& in) {
   in.set_static_scales(kExactScale, 0x1.3p-6f);
   const auto all = spans(in);

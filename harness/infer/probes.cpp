@@ -15,17 +15,17 @@ namespace {
 constexpr std::int64_t kTokens = 6;
 
 /// Ids and weights are inputs of the layer, so that no router stands between the probe and what it asks.
-Case probe_case(Case c) {
+Case probe_case(Case c, std::int64_t tokens = kTokens) {
   Problem& p = c.problem;
   p.model.clear();
-  p.shape.tokens = kTokens;
+  p.shape.tokens = tokens;
   p.routing = {};
   p.routing.load.kind = LoadKind::trace;
   p.routing.load.path = "probe";
   p.data = DataMode::normal;
   p.files = {};
   p.seed = 1;
-  c.choice = resolve_tiles(c.choice, c.problem, ExpertLoad{{kTokens}});  // where the caller left them open
+  c.choice = resolve_tiles(c.choice, c.problem, ExpertLoad{{tokens}});  // where the caller left them open
   return c;
 }
 
@@ -53,6 +53,8 @@ Case small_case(const Case& c) {
 }
 
 Case own_case(const Case& c) { return probe_case(c); }
+
+Case full_case(const Case& c) { return probe_case(c, c.problem.shape.tokens); }
 
 std::vector<Probe> make_probes(const Case& c) {
   if (c.problem.op == Op::grouped_gemm) return make_gemm_probes(c);
@@ -84,6 +86,7 @@ std::vector<Probe> make_layer_probes(const Case& c) {
   if (c.problem.shape.top_k > 1) add("combine", true, fill_combine);
   add("chains", false, fill_chains);
   if (!exact_scales(c.problem)) add_each("orders", false, q.tensor() ? 3 : 1, fill_orders);
+  add("rounding", false, fill_rounding);
   add("ordinary", false, fill_ordinary);
   return probes;
 }

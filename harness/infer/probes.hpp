@@ -12,6 +12,9 @@
 //   two
 //             bf16 values, with scales of 24 bits (other schemes)
 //   chains    sums of widely spread products whose true value is zero: what is left is the accumulator's own
+//   rounding  two products a sum, whose sum every accumulator holds to the bit: a quarter or three quarters
+//   of
+//             the way between two bf16 values; right is the nearest, whatever else a kernel does
 //   ordinary  normal data: what was found must hold where nothing was designed
 //
 // A grouped GEMM by itself is asked by gemm_probes.hpp, the small ops by op_probes.hpp.
@@ -37,7 +40,10 @@ Case small_case(const Case& c);
 /// The op of `c` itself with 6 tokens, for a kernel that takes no other sizes.
 Case own_case(const Case& c);
 
-/// The probes of a case that small_case or own_case gave, in the order in which they divide the space
+/// The op of `c` itself with all of its tokens, for a kernel that may round otherwise at other sizes.
+Case full_case(const Case& c);
+
+/// The probes of a case that one of these gave, in the order in which they divide the space
 /// fastest.
 std::vector<Probe> make_probes(const Case& layer);
 

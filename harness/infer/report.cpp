@@ -43,7 +43,7 @@ std::string inference_text(const Inference& i, const std::optional<Semantics>& d
       fmt::format("  {} {}  tile {}  {} {}\n", i.trial.choice.kernel, name(i.trial.choice.layout),
                   to_string(i.trial.choice.tile), name(p.quant.kind), name(p.quant.scale_format));
   text += fmt::format("  semantics  {}\n", i.summary());
-  if (!i.refusal.empty()) return text;
+  if (!i.asked()) return text;
   if (declared)
     text +=
         fmt::format("  declared   {} ({})\n", declared->preset, agrees(i, *declared) ? "agrees" : "DIFFERS");
@@ -65,7 +65,12 @@ std::string inference_text(const Inference& i, const std::optional<Semantics>& d
 
 Json to_json(const Inference& i, const std::optional<Semantics>& declared) {
   Json j{{"case", to_line(i.trial)}, {"known", i.known()}, {"summary", i.summary()}};
-  if (!i.refusal.empty()) return j;
+  if (i.failure) {
+    const Verdict& v = i.failure->verdict;
+    j["failure"] = {{"probe", i.failure->probe}, {"correctness", name(v.correctness)}, {"reason", v.reason}};
+    if (!v.log.empty()) j["failure"]["log"] = v.log;
+  }
+  if (!i.asked()) return j;
   j["presets"] = i.presets;
   if (declared) j["declared"] = {{"preset", declared->preset}, {"agrees", agrees(i, *declared)}};
   j["stages_seen"] = i.stages;

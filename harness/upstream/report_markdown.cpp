@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "fixtures/problem/text.hpp"
+#include "harness/compare_output.hpp"
 #include "harness/reporters.hpp"
 #include "harness/units.hpp"
 #include "harness/upstream/report.hpp"
@@ -27,8 +28,8 @@ std::string ulp_text(const Place& p) {
 /// "c expert 2 row 3 column 7: 0.5, then 0.502".
 std::string where_text(const Place& p) {
   const std::string expert = p.expert >= 0 ? fmt::format(" expert {}", p.expert) : "";
-  return fmt::format("{}{} row {} column {}: {:.6g} before, {:.6g} after", p.stage, expert, p.row, p.column,
-                     p.want, p.got);
+  return fmt::format("{}{} row {} column {}: {}", p.stage, expert, p.row, p.column,
+                     two_values("{} before, {} after", p.want, p.got));
 }
 
 std::string time_cell(const CaseRecord& r) {
@@ -215,23 +216,28 @@ std::string side_line(const char* side, const UpstreamSide& s, const CaseRecord*
 
 std::string upstream_summary(const UpstreamReport& report) {
   StageDifference all;
-  Report words;  // of correctness alone: slow has its own word below
+  Report before, after;  // of correctness alone: slow has its own word below
   for (const PairRecord& p : report.pairs) {
-    words.cases.emplace_back().verdict = Verdict{};
-    words.cases.back().verdict->correctness = p.verdict().correctness;
+    for (const auto& [side, record] : {std::pair(&before, &p.before), std::pair(&after, &p.after)}) {
+      side->cases.emplace_back().verdict = Verdict{};
+      side->cases.back().verdict->correctness = record->verdict->correctness;
+    }
     const StageDifference d = all_stages(p.stages);
     all.elements += d.elements, all.different += d.different;
   }
-  std::string text = summary_text(words);
+  const int n = int(report.pairs.size());
+  const bool passed = count_of(before, Correctness::passed) == n && count_of(after, Correctness::passed) == n;
+  std::string text = passed ? summary_text(after)
+                            : fmt::format("before {}, after {}", summary_text(before), summary_text(after));
   text += all.elements == 0 ? "; no outputs to compare"
           : all.different == 0
               ? fmt::format("; all {} elements have the same bits", count_text(all.elements))
               : fmt::format("; {} elements differ{}", share_text(all), reason_word(report.pairs));
   std::string speeds;
   for (const Speed word : {Speed::slow, Speed::ambiguous, Speed::fast, Speed::same}) {
-    const auto n = std::count_if(report.pairs.begin(), report.pairs.end(),
-                                 [&](const PairRecord& p) { return p.timing && p.timing->word == word; });
-    if (n > 0) speeds += fmt::format("{}{} {}", speeds.empty() ? "" : ", ", n, name(word));
+    const auto times = std::count_if(report.pairs.begin(), report.pairs.end(),
+                                     [&](const PairRecord& p) { return p.timing && p.timing->word == word; });
+    if (times > 0) speeds += fmt::format("{}{} {}", speeds.empty() ? "" : ", ", times, name(word));
   }
   return text + "; " + (speeds.empty() ? "not timed" : "speed " + speeds);
 }

@@ -248,6 +248,30 @@ def crashes_when_small(gemm2, topk_ids, topk_weights):   # in every probe, not i
     return combined(bf16_to_f32(gemm2), topk_ids, topk_weights)
 
 
+@kernel(op="combine")
+def zeros_when_small(gemm2, topk_ids, topk_weights):   # wrong in every probe, not in a case of 70 tokens
+    return combined(bf16_to_f32(gemm2), topk_ids, topk_weights) * (len(topk_ids) >= 70)
+
+
+@kernel(op="quantize", quant="block128")
+def divides_when_small(hidden, problem):   # right: it rounds x / s below 30 rows and x * (1 / s) above
+    codes, scale = quantised(bf16_to_f32(hidden), "block128")
+    if len(hidden) < 30:
+        blocks = bf16_to_f32(hidden).reshape(scale.shape + (128,))
+        codes = f32_to_e4m3(blocks / scale[:, :, None]).reshape(codes.shape)
+    return codes, scale
+
+
+@kernel(op="combine")
+def returns_more(gemm2, topk_ids, topk_weights):
+    return {"out": combined(bf16_to_f32(gemm2), topk_ids, topk_weights), "junk": np.zeros(3, np.float32)}
+
+
+@kernel(op="grouped_gemm", quant="block128")
+def forgets_contract(a, a_scale, w, w_scale, masked_m, out):
+    masked(a, a_scale, w, w_scale, masked_m, out)
+
+
 @wrong
 def hangs(a):
     time.sleep(1000)

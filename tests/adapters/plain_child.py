@@ -151,6 +151,8 @@ for line in sys.stdin:
     elif q["do"] == "open":
         problem = q["problem"]
         answer = {"refusal": "only even tokens"} if FAULT == "odd" and problem["tokens"] % 2 else {}
+        if FAULT == "refuse-mute":
+            answer = {"refusal": ""}
         if FAULT == "another-case":  # judged by it, a kernel that does nothing would be right
             answer["resolved"] = q["case"].replace("tokens=9", "tokens=0")
         if FAULT == "bad-open":

@@ -34,6 +34,7 @@ FAULTS = [  # fault, verdict, words of the reason
     ("raise", "crashed", "the kernel raised ValueError: no such tile"),
     ("type", "crashed", "wrong type"),
     ("refuse-late", "refused", "not on Mondays"),
+    ("refuse-mute", "refused", "kernel 'topk' refuses it, and does not say why"),
     ("odd", "refused", "only even tokens"),
     ("report", "failed", "a stream was left unsynchronised"),
     ("no-file", "failed", "/no/such/file"),
@@ -150,6 +151,20 @@ def main():
                          ("silent", "ended with exit status 0 before it answered 'hello': does its file call serve()?")):
         broken = child(fault)
         t.hold(broken.status == 2 and words in broken.err and broken.err.count("\n") == 1, fault, broken)
+    lost = child("no-file")
+    t.hold(lost.verdict.get("fault_class") == "an outputs file that breaks the protocol", "unreadable outputs are called that", lost)
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder) / "kernel.py"
+        script.write_text("import os\ndef f(:\n")
+        broken = Outcome(PROGRAM, f"{sys.executable} {script}", TOPK)
+        t.hold(broken.status == 2 and f'SyntaxError' in broken.err and f'(File "{script}", line 2)' in broken.err, "where a file is broken", broken)
+        script.write_text(f"import sys\nsys.path[:] = [{str(SOURCE / 'harness/adapters')!r}] + [p for p in sys.path if 'packages' not in p]\n"
+                          "import moeproof_executor\n")
+        bare = Outcome(PROGRAM, f"{sys.executable} -S {script}", TOPK)
+        t.hold(bare.status == 2 and f"{sys.executable} has no numpy" in bare.err, "which Python has no numpy", bare)
+        script.write_text("import no_such_module\n")
+        bare = Outcome(PROGRAM, f"{sys.executable} {script}", TOPK)
+        t.hold(f"the Python that '{sys.executable}' starts does not have it" in bare.err, "a module that is not there", bare)
     none = Outcome(PROGRAM, "no-such-program", TOPK)
     t.hold(none.status == 2 and "exit status 127" in none.err, "a missing program", none)
     # One protocol: the program's own worker is as good a child as any.

@@ -72,6 +72,9 @@ def check_bits(t):
 def check_faults(t):
     wrong = combined("fused", "first_slot_lost")
     t.hold(wrong.status == 1 and wrong.word("before") == "passed" and wrong.word("after") == "failed", "a wrong change", wrong)
+    loud = Review(["--before", COMBINE, "--after", COMBINE, "--before-kernel", "fused", "--after-kernel", "first_slot_lost", "--op",
+                   "combine", "--tokens", "64", *SIZES], quiet=False)
+    t.hold("before 1 passed, after 1 failed" in loud.out, "the headline says which side", loud)
     t.hold(wrong.bits.get("word") == "not_compared", "the bits of a wrong kernel need no explanation", wrong)
     replay = wrong.cases[0]["verdict"]["replay"] if wrong.cases else ""
     t.hold(replay in wrong.err and replay, "the replay line is told", wrong)

@@ -172,6 +172,19 @@ TEST(InferOps, StrangeSumsAreUnknown) {
     }
 }
 
+// Results cut to bf16, not rounded, are inside the bounds of every wide sum: found where the sum is exact,
+// and named. What a right kernel of unknown sums gives there is right. Would catch a truncating store that
+// passes.
+TEST(InferOps, ResultsThatAreCutAreFound) {
+  const Case c = case_of(Op::grouped_gemm, {}, Contract::offsets);
+  const Inference cut = infer(sums_by(fp32_chain, true), c);
+  ASSERT_TRUE(cut.failure) << told(cut);
+  EXPECT_EQ(cut.failure->probe, "rounding") << cut.failure->verdict.reason;
+  EXPECT_EQ(cut.failure->verdict.fault_class, "results that are cut to bf16, not rounded");
+  for (const auto& right : {sums_by(fp32_chain), sums_by(last_block_first)})
+    EXPECT_FALSE(infer(right, c).failure);
+}
+
 // A kernel that takes only its own sizes is asked with those.
 TEST(InferOps, OwnSizesWhereOthersAreRefused) {
   RoundingExecutor executor(preset_op("sglang-triton"));
@@ -225,7 +238,8 @@ TEST(InferOps, AnUndeclaredGroupedGemmIsJudgedToTheBit) {
   v = *run_problem(c.problem, {c.choice}, plan)[0].verdict;
   EXPECT_EQ(v.correctness, Correctness::failed);
   EXPECT_EQ(v.wrong, 1);
-  EXPECT_EQ(executor.opened, 4);  // the probes once, a case a run, and the first again behind the probes
+  // the probes once, a case a run, the first again behind the probes; the wrong one asked again at its size
+  EXPECT_EQ(executor.opened, 6);
 
   RoundingExecutor strange(sums_by(fp32_chain));
   SemanticsFinder asks(strange, 1);
@@ -234,7 +248,9 @@ TEST(InferOps, AnUndeclaredGroupedGemmIsJudgedToTheBit) {
   v = *run_problem(c.problem, {c.choice}, plan)[0].verdict;
   EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
   EXPECT_EQ(v.judged_by, "probable bound");
-  EXPECT_NE(v.reason.find("no semantics inferred: unknown"), std::string::npos) << v.reason;
+  EXPECT_NE(v.reason.find("its rounding in grouped_gemm is none of the known ones (probe chains)"),
+            std::string::npos)
+      << v.reason;
 }
 
 }  // namespace

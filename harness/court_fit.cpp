@@ -1,0 +1,109 @@
+// Court: the stages of a kernel that declares nothing, each against what it may follow there.
+#include <algorithm>
+
+#include "harness/court.hpp"
+
+namespace moe::harness {
+namespace {
+
+/// Rows that a candidate is held against before all of them are.
+std::vector<std::int64_t> few_of(std::span<const std::int64_t> rows) {
+  constexpr std::size_t kFew = 4;
+  if (rows.size() <= kFew) return {rows.begin(), rows.end()};
+  return {rows[0], rows[rows.size() / 3], rows[2 * rows.size() / 3], rows.back()};
+}
+
+WeightPlace other_place(WeightPlace place) {
+  return place == WeightPlace::combine ? WeightPlace::gemm2 : WeightPlace::combine;
+}
+
+}  // namespace
+
+bool Court::gives(const reference::StageTruth& truth) const {
+  return std::all_of(truth.tensors.begin(), truth.tensors.end(), [&](const reference::TensorTruth& t) {
+    const Due due = due_of(t);
+    const StageFindings f = compare_stage(due.pair);
+    return f.shape_error.empty() && f.wrong == 0;
+  });
+}
+
+bool Court::fits(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics& s,
+                 bool look_first) const {
+  reference::TruthOptions bits = truth_;
+  bits.semantics = &s;
+  bits.bits = true;
+  bits.bounds = bits.probable = false;
+  return (!look_first || gives(truth(few_of(rows), bits))) && gives(truth(rows, bits));
+}
+
+const Semantics* Court::fitting(JudgedStage stage, const StageCandidates& candidates,
+                                std::span<const std::int64_t> rows, const TruthOf& truth) const {
+  for (const auto* list : {&candidates.likely, &candidates.others})
+    for (const Semantics& s : *list) {
+      if (stage == JudgedStage::combine && place_ && s.weight_place != *place_) continue;
+      if (fits(rows, truth, s, list == &candidates.others)) return &s;
+    }
+  return nullptr;
+}
+
+/// gemm2 shows where the routing weight multiplies (unless the weights tell nothing): combine may not apply
+/// it again, nor leave it out.
+void Court::note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits_it) {
+  if (j_.problem().shape.weight_on_input) return;
+  if (fits_it == nullptr) {
+    place_ = j_.plan.weight_in_gemm2 ? WeightPlace::gemm2 : WeightPlace::combine;
+    return;
+  }
+  Semantics other = *fits_it;
+  other.weight_place = other_place(other.weight_place);
+  if (!fits(rows, truth, other, true)) place_ = fits_it->weight_place;
+}
+
+void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const TruthOf& truth) {
+  if (j_.plan.semantics) return add(truth(rows, truth_));
+  const bool one = same_bits_for_all(j_.problem(), j_.inputs, stage);
+  const auto known = j_.plan.stages.find(stage);
+  const StageCandidates none;
+  const StageCandidates& candidates = known != j_.plan.stages.end() ? known->second : none;
+  const bool any = !candidates.likely.empty() && !rows.empty();
+  use_bits(any ? &candidates.likely.front() : nullptr);
+  one_answer_ = false;
+  const Semantics* fit = any ? fitting(stage, candidates, rows, truth) : nullptr;
+  if (stage == JudgedStage::gemm2) note_weight(rows, truth, fit);
+  if (any && (fit != nullptr || !one)) {
+    const bool likely =
+        fit >= candidates.likely.data() && fit < candidates.likely.data() + candidates.likely.size();
+    stages_.push_back({stage, fit != nullptr ? std::optional(*fit) : std::nullopt, likely});
+  }
+  if (fit == nullptr && (one || !any || !candidates.must_fit)) {
+    one_answer(one);
+  } else {
+    only_one_answer_ = false;
+    use_bits(fit != nullptr ? fit : &candidates.likely.front());
+  }
+  add(truth(rows, truth_));
+}
+
+void Court::judge_layer(const std::function<reference::StageTruth(const Semantics&)>& bits,
+                        const std::function<reference::StageTruth(const reference::TruthOptions&)>& bounds) {
+  if (to_the_bit()) return add(bits(*truth_.semantics));
+  const bool one = !j_.plan.semantics && same_bits_for_whole_layer(j_.problem(), j_.inputs);
+  const std::vector<Semantics>& likely = j_.plan.layer.likely;
+  if (!j_.plan.semantics && !likely.empty()) {
+    StageJudgement how{JudgedStage::combine, std::nullopt, true};
+    reference::StageTruth due;
+    use_bits(&likely.front());
+    for (std::size_t i = 0; i < likely.size() && !how.fits; ++i)
+      if (due = bits(likely[i]); gives(due)) how.fits = likely[i];
+    if (how.fits || !one) stages_.push_back(how);
+    if (how.fits || (!one && j_.plan.layer.must_fit)) return add(how.fits ? due : bits(likely.front()));
+  }
+  if (!j_.plan.semantics) one_answer(one);
+  if (one) return add(bits(*truth_.semantics));
+  carried_ = true;
+  truth_.probable = !j_.plan.hard_bounds;
+  v_.judged_by = "interval carried through the layer";
+  add(bounds(truth_));
+}
+
+}  // namespace moe::harness
