@@ -72,11 +72,13 @@ class Court {
   void add(const StagePair& pair, const StageFindings& findings);
   void one_answer(bool one);
   bool gives(const reference::StageTruth& truth) const;
-  bool fits(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics& s,
-            bool look_first) const;
+  /// What `s` gives; empty where that is not what came.
+  std::optional<reference::StageTruth> fits(std::span<const std::int64_t> rows, const TruthOf& truth,
+                                            const Semantics& s, bool look_first) const;
   /// The first candidate that gives every bit, among those whose weight is where gemm2 showed it to be.
   const Semantics* fitting(JudgedStage stage, const StageCandidates& candidates,
-                           std::span<const std::int64_t> rows, const TruthOf& truth) const;
+                           std::span<const std::int64_t> rows, const TruthOf& truth,
+                           std::optional<reference::StageTruth>& due) const;
   void note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits);
   void use_bits(const Semantics* semantics);  // null: intervals
   void note_weak(const reference::TensorTruth& truth);

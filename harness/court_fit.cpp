@@ -27,21 +27,26 @@ bool Court::gives(const reference::StageTruth& truth) const {
   });
 }
 
-bool Court::fits(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics& s,
-                 bool look_first) const {
+std::optional<reference::StageTruth> Court::fits(std::span<const std::int64_t> rows, const TruthOf& truth,
+                                                 const Semantics& s, bool look_first) const {
   reference::TruthOptions bits = truth_;
   bits.semantics = &s;
   bits.bits = true;
   bits.bounds = bits.probable = false;
-  return (!look_first || gives(truth(few_of(rows), bits))) && gives(truth(rows, bits));
+  if (look_first && !gives(truth(few_of(rows), bits))) return std::nullopt;
+  reference::StageTruth due = truth(rows, bits);
+  if (!gives(due)) return std::nullopt;
+  return due;
 }
 
 const Semantics* Court::fitting(JudgedStage stage, const StageCandidates& candidates,
-                                std::span<const std::int64_t> rows, const TruthOf& truth) const {
+                                std::span<const std::int64_t> rows, const TruthOf& truth,
+                                std::optional<reference::StageTruth>& due) const {
   for (const auto* list : {&candidates.likely, &candidates.others})
     for (const Semantics& s : *list) {
       if (stage == JudgedStage::combine && place_ && s.weight_place != *place_) continue;
-      if (fits(rows, truth, s, list == &candidates.others)) return &s;
+      due = fits(rows, truth, s, list == &candidates.others);
+      if (due) return &s;
     }
   return nullptr;
 }
@@ -68,7 +73,8 @@ void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const T
   const bool any = !candidates.likely.empty() && !rows.empty();
   use_bits(any ? &candidates.likely.front() : nullptr);
   one_answer_ = false;
-  const Semantics* fit = any ? fitting(stage, candidates, rows, truth) : nullptr;
+  std::optional<reference::StageTruth> due;
+  const Semantics* fit = any ? fitting(stage, candidates, rows, truth, due) : nullptr;
   if (stage == JudgedStage::gemm2) note_weight(rows, truth, fit);
   if (any && (fit != nullptr || !one)) {
     const bool likely =
@@ -81,7 +87,7 @@ void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const T
     only_one_answer_ = false;
     use_bits(fit != nullptr ? fit : &candidates.likely.front());
   }
-  add(truth(rows, truth_));
+  add(due ? *due : truth(rows, truth_));
 }
 
 void Court::judge_layer(const std::function<reference::StageTruth(const Semantics&)>& bits,

@@ -122,6 +122,8 @@ Verdict verdict_from_json(const Json& j) {
   v.coverage = get_or<double>(j, "coverage", 0);
   v.checked = get_or<std::int64_t>(j, "checked", 0);
   v.wrong = get_or<std::int64_t>(j, "wrong", 0);
+  v.open = get_or<std::int64_t>(j, "open", 0);
+  v.bounded = get_or<std::int64_t>(j, "bounded", 0);
   v.fault_class = get_or<std::string>(j, "fault_class", "");
   v.replay = get_or<std::string>(j, "replay", "");
   v.log = get_or<std::string>(j, "log", "");

@@ -59,8 +59,8 @@ std::string self_test_text(const Report&);
 std::string killers_text(const KillRow&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
-/// "passed", "passed (bounds)" where no bits were compared, "passed (77 %)" where a budget left rows
-/// unjudged.
+/// "passed", "passed (bounds)" where the bits of some stage could not be compared, "passed (exp)" where an exp
+/// with an error leaves elements more than one right value, "passed (77 %)" where a budget left rows unjudged.
 std::string verdict_word(const Verdict&);
 
 }  // namespace moe::harness

@@ -136,7 +136,8 @@ TEST(ForeignJudging, AnUnknownRoundingAtAnotherSizeIsJudgedByBounds) {
   EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
   EXPECT_EQ(v.judged_by, "bits and probable bound");
   EXPECT_EQ(verdict_word(v), "passed (bounds)");
-  EXPECT_TRUE(says(v, "gemm1 here inside the bounds, but by no known rounding, nor are probes of this size")) << v.reason;
+  EXPECT_TRUE(says(v, "gemm1 here inside the bounds, but by no known rounding, nor are probes of this size"))
+      << v.reason;
 }
 
 /// One last bit of `tensor` wrong in the data of one seed.
@@ -280,6 +281,28 @@ TEST(ForeignJudging, NoRightKernelIsWrongInAProbe) {
             << name(kind) << " " << probe.name << " alone " << v.reason;
       }
   }
+}
+
+// Catches: a pass whose exp could be anything within an error under the plain word.
+TEST(ForeignJudging, TheWordSaysWhatAPassRestsOn) {
+  Verdict v;
+  v.correctness = Correctness::passed;
+  v.judged_by = "bits";
+  v.coverage = 1;
+  EXPECT_EQ(verdict_word(v), "passed");
+  v.open = 3;
+  EXPECT_EQ(verdict_word(v), "passed (exp)");
+  v.coverage = 0.775;
+  EXPECT_EQ(verdict_word(v), "passed (exp, 77 %)");
+  v.judged_by = "bits and probable bound";
+  EXPECT_EQ(verdict_word(v), "passed (bounds, 77 %)");
+}
+
+// Catches: two different numbers that print alike.
+TEST(ForeignJudging, NumbersThatDifferPrintSo) {
+  EXPECT_EQ(two_values("got {}, due {}", 1.5, 1.25), "got 1.5, due 1.25");
+  EXPECT_EQ(two_values("got {}, due {}", 0.0123456789, 0.0123456781), "got 0.0123456789, due 0.0123456781");
+  EXPECT_EQ(two_values("{} {}", 1, 1 + 0x1p-50), "1 1.0000000000000009");
 }
 
 }  // namespace
