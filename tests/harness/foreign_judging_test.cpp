@@ -8,6 +8,7 @@
 #include "fixtures/files/hardware_file.hpp"
 #include "fixtures/problem/number_formats.hpp"
 #include "harness/child_process.hpp"
+#include "harness/compare_output.hpp"
 #include "harness/infer/finder.hpp"
 #include "harness/reporters.hpp"
 #include "harness/run_problem.hpp"
