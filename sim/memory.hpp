@@ -19,6 +19,7 @@ struct Traffic {
   double hbm() const { return hbm_read + hbm_written; }
   double l2() const { return l2_read + l2_written; }
   Traffic& operator+=(const Traffic& other);
+  bool operator==(const Traffic&) const = default;
 };
 
 /// Bytes of L2 that data shared by all SMs can count on: half, for each of Hopper's two L2 partitions keeps a

@@ -10,6 +10,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "sim/counts.hpp"
+#include "sim/cutlass_dense.hpp"
 #include "sim/instruction.hpp"
 #include "sim/layer.hpp"
 #include "sim/reason.hpp"
@@ -51,6 +52,27 @@ Family triton_family(const Problem& p, const Choice& choice, const Hardware& hw,
           [&hw, &load, pairs](const GemmShape& g) { return schedule_triton_gemm(hw, g, load, pairs); },
           [&load, pairs](const GemmShape& g) { return triton_counts(g, load, pairs); },
           hw.graph_node_s};
+}
+
+Family dense_family(const Problem& p, const Choice& choice, const Hardware& hw, const ExpertLoad& load) {
+  const std::int64_t rows = load.total();
+  return {{},
+          {},
+          {},
+          {dense_gemm_shape(p, choice)},
+          [&hw, rows](const GemmShape& g) { return schedule_dense_gemm(hw, g, rows); },
+          [&hw, rows](const GemmShape& g) { return dense_counts(g, rows, hw.sms); },
+          hw.graph_node_s};
+}
+
+using MakeFamily = Family (*)(const Problem&, const Choice&, const Hardware&, const ExpertLoad&);
+
+MakeFamily family_of(const std::string& kernel) {
+  if (kernel == kOwnKernel) return own_family;
+  if (kernel == kTritonKernel) return triton_family;
+  if (kernel == kCutlassDenseKernel) return dense_family;
+  throw BadInput(fmt::format("kernel '{}' has no model; {}, {} and {} have", kernel, kOwnKernel,
+                             kTritonKernel, kCutlassDenseKernel));
 }
 
 /// Sums over the GEMMs of a problem, from which the fractions follow.
@@ -128,21 +150,17 @@ ExpertLoad local_load(const Problem& problem, const Routing& routing) {
 
 Prediction predict(const Problem& problem, const Choice& choice, const Hardware& hardware,
                    const ExpertLoad& load) {
-  const bool triton = choice.kernel == kTritonKernel;
-  if (!triton && choice.kernel != kOwnKernel)
-    throw BadInput(
-        fmt::format("kernel '{}' has no model; {} and {} have", choice.kernel, kOwnKernel, kTritonKernel));
+  const MakeFamily make = family_of(choice.kernel);
   Prediction prediction;
   if (launches_nothing(problem, load)) {
     prediction.reason = "no rows: nothing is launched";
     return prediction;
   }
   Totals totals;
-  const Family family =
-      triton ? triton_family(problem, choice, hardware, load) : own_family(problem, choice, hardware, load);
+  const Family family = make(problem, choice, hardware, load);
   if (family.gemms.empty()) {
-    if (triton)
-      throw BadInput(fmt::format("predict: no model of op {} of {}", name(problem.op), kTritonKernel));
+    if (choice.kernel != kOwnKernel)
+      throw BadInput(fmt::format("predict: no model of op {} of {}", name(problem.op), choice.kernel));
     add_small(prediction, hardware, kernel_of_op(problem, load.total()));
   } else {
     add_chain(prediction, totals, hardware, family, load);

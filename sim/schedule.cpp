@@ -12,21 +12,32 @@
 namespace moe::sim {
 namespace {
 
-struct Wave {
-  std::int64_t tiles = 0;
-  Traffic traffic;
-};
-
+/// Tiles in the order of for_each_tile, in runs that move the same: of each panel the expert's first block,
+/// the whole ones behind it and the last.
 std::vector<Wave> make_waves(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load,
                              std::int64_t grid) {
   const TileTraffic traffic(hardware, gemm, load);
-  std::vector<Wave> waves;
-  for_each_tile(gemm, load, [&](const Tile& tile) {
-    if (waves.empty() || waves.back().tiles == grid) waves.emplace_back();
-    ++waves.back().tiles;
-    waves.back().traffic += traffic(tile);
-  });
-  return waves;
+  const std::int64_t m = gemm.tile.block_m, n = gemm.tile.block_n;
+  Waves waves(grid);
+  for (int expert = 0; expert < int(load.rows.size()); ++expert) {
+    const std::int64_t rows = load.rows[expert], blocks = gemm.blocks(rows);
+    for (std::int64_t panel = 0; blocks > 0 && panel < gemm.panels(); ++panel) {
+      Tile tile{expert, panel, 0, std::min(m, rows), std::min(n, gemm.n - panel * n)};
+      waves.add(1, traffic(tile));
+      tile.block = 1;
+      if (blocks > 2) waves.add(blocks - 2, traffic(tile));
+      tile.block = blocks - 1;
+      tile.rows = rows - tile.block * m;
+      if (blocks > 1) waves.add(1, traffic(tile));
+    }
+  }
+  return waves.take();
+}
+
+std::int64_t wave_count(const std::vector<Wave>& waves) {
+  std::int64_t count = 0;
+  for (const Wave& wave : waves) count += wave.count;
+  return count;
 }
 
 /// KB that one SM has asked for and not yet received: the ring without the stage in use.
@@ -46,7 +57,7 @@ class Run {
         waves_(make_waves(hardware, gemm, load, grid)),
         kblock_(kblock_cost(hardware, gemm)),
         epilogue_(epilogue_cycles(hardware, gemm)),
-        inflight_(inflight_kb(gemm, std::int64_t(waves_.size()))) {}
+        inflight_(inflight_kb(gemm, wave_count(waves_))) {}
 
   const KblockCost& kblock() const { return kblock_; }
 
@@ -56,18 +67,16 @@ class Run {
     const double kblocks = double(gemm_.kblocks());
     const double math = (kblocks * kblock_.cycles + epilogue_) / hz;
     const double fill = kblocks * double(gemm_.load_bytes()) / (hardware_.fill_bytes_per_cycle * hz);
-    for (const Wave& wave : waves_) {
-      const bool last = &wave == &waves_.back();
-      const double own = last ? math - epilogue_ / hz : math;  // the last epilogue is counted as the end
+    const auto add = [&](Wave wave, std::int64_t count, double own) {
       const double memory =
           std::max(fill, memory_seconds(hardware_, wave.traffic, double(wave.tiles), inflight_));
-      const double seconds = soft_maximum(own, memory, hardware_.overlap_exponent);
-      time.math += own;
-      time.memory += memory;
-      time.seconds += seconds;
-      time.tiles += wave.tiles;
-      time.traffic += wave.traffic;
-      if (wave.tiles < hardware_.sms) time.tail += seconds;
+      wave.count = count;
+      time.add_waves(wave, own, memory, soft_maximum(own, memory, hardware_.overlap_exponent), hardware_.sms);
+    };
+    for (const Wave& wave : waves_) {
+      const bool last = &wave == &waves_.back();
+      if (wave.count > last) add(wave, wave.count - last, math);
+      if (last) add(wave, 1, math - epilogue_ / hz);  // the last epilogue is counted as the end
     }
     time.end = (kblock_.cycles + epilogue_) / hz + hardware_.l2_latency_s;
     return time;
@@ -95,6 +104,17 @@ Limit limit_of(const GemmTime& time) {
 }
 
 }  // namespace
+
+void GemmTime::add_waves(const Wave& wave, double math_s, double memory_s, double wave_s, int sms) {
+  const double n = double(wave.count);
+  math += n * math_s;
+  memory += n * memory_s;
+  seconds += n * wave_s;
+  tiles += wave.count * wave.tiles;
+  const Traffic& t = wave.traffic;
+  traffic += {n * t.hbm_read, n * t.l2_read, n * t.l2_written, n * t.hbm_written};
+  if (wave.tiles < sms) tail += n * wave_s;
+}
 
 double soft_maximum(double math, double memory, double p) {
   const double larger = std::max(math, memory), smaller = std::min(math, memory);

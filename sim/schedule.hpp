@@ -10,6 +10,7 @@
 #include "sim/gemm_shape.hpp"
 #include "sim/kblock.hpp"
 #include "sim/memory.hpp"
+#include "sim/waves.hpp"
 
 namespace moe::sim {
 
@@ -26,6 +27,9 @@ struct GemmTime {
   Traffic traffic;
   KblockCost kblock;
   Limit limit = Limit::hbm;
+
+  /// `wave.count` waves, each of which needs `math_s` and `memory_s` alone and takes `wave_s`.
+  void add_waves(const Wave& wave, double math_s, double memory_s, double wave_s, int sms);
 };
 
 /// `pairs` are the (token, slot) rows of the problem, which bound the grid. 0 seconds without them.

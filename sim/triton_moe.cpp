@@ -6,6 +6,7 @@
 #include "fixtures/problem/sm90.hpp"
 #include "sim/clock.hpp"
 #include "sim/instruction.hpp"
+#include "sim/waves.hpp"
 
 namespace moe::sim {
 namespace {
@@ -15,6 +16,11 @@ constexpr double kSchedulers = 4, kOutputBytes = 2;
 constexpr double kPromotionOps = 2;
 /// Issue slots of one 16-byte cp.async of a warp: address, mask, predicate, the copy. Counted by reasoning.
 constexpr double kSlotsPerCopy = 4, kCopyBytes = 16;
+/// Of one scale read from global memory inside the loop: a 64-bit address in two instructions, the read.
+constexpr double kSlotsPerScale = 3;
+/// A spilled register is written and read once a k-block, through the same 128 bytes a cycle as shared
+/// memory.
+constexpr double kBytesPerSpill = 8;
 
 /// Cycles of one k-block: of a CTA that is alone on its SM, and of the SM for each CTA where many share it.
 struct KblockCycles {
@@ -56,8 +62,12 @@ KblockCycles mma_kblock(const Hardware& hw, const TritonTile& t, double promotio
 KblockCycles kblock_cycles(const Hardware& hw, const GemmShape& gemm, const TritonTile& t) {
   const double sums = double(gemm.tile.block_m) * gemm.tile.block_n;
   const double promotion = gemm.block_scales ? kPromotionOps * sums / hw.cvt_fma_per_cycle : 0;
+  const double scales = kSlotsPerScale * double(t.scale_loads) * std::max(t.warps / kSchedulers, 1.0);
+  const double spills =
+      kBytesPerSpill * t.spilled * t.warps * sm90::kThreadsPerWarp / hw.shared_bytes_per_cycle;
   const double copies =
-      kSlotsPerCopy * double(t.operand_bytes) / (kCopyBytes * sm90::kThreadsPerWarp * kSchedulers);
+      kSlotsPerCopy * double(t.operand_bytes) / (kCopyBytes * sm90::kThreadsPerWarp * kSchedulers) + scales +
+      spills;
   KblockCycles k = t.wgmma ? wgmma_kblock(hw, t, promotion, copies) : mma_kblock(hw, t, promotion, copies);
   k.cost.cycles = k.alone;
   k.cost.shared = t.wgmma ? double(t.wgmma_per_kblock) * sm90::kWgmmaK8bit * (sm90::kWgmmaM + t.wgmma_n) /
@@ -66,15 +76,19 @@ KblockCycles kblock_cycles(const Hardware& hw, const GemmShape& gemm, const Trit
   return k;
 }
 
-/// What the tiles of one expert move. Weights come from HBM for its first blocks; a later group of group_m
-/// blocks finds them in L2 where the expert's weights fit there. Tokens were just written.
+/// What the tiles of one expert move. Weights come from HBM for its first blocks. The next block finds them
+/// in L2 where it is of the same group, where it starts so soon behind (its panels before it are fewer than
+/// the places) that both read them at the same time, and where the expert's weights fit there. Tokens were
+/// just written.
 struct BlockTraffic {
   double capacity, output_to_hbm;
+  std::int64_t slots;
   Traffic operator()(const GemmShape& gemm, std::int64_t block, std::int64_t rows,
                      std::int64_t columns) const {
     const double k = double(gemm.k), weights = double(columns) * k;
     const bool first = block == 0, same_group = block % std::max(gemm.tile.group_m, 1) != 0;
-    const bool hit = !first && (same_group || double(gemm.n) * k <= capacity);
+    const bool together = gemm.panels() * std::max(gemm.tile.group_m, 1) <= slots;
+    const bool hit = !first && (same_group || together || double(gemm.n) * k <= capacity);
     Traffic t;
     (hit ? t.l2_read : t.hbm_read) = weights;
     t.l2_read += double(rows) * k;
@@ -83,26 +97,20 @@ struct BlockTraffic {
   }
 };
 
-struct Wave {
-  std::int64_t tiles = 0;
-  Traffic traffic;
-};
-
 std::vector<Wave> waves_of(const Hardware& hw, const GemmShape& gemm, const ExpertLoad& load,
                            std::int64_t slots) {
   const double output = double(load.total()) * double(gemm.n) * kOutputBytes;
-  const BlockTraffic traffic{l2_capacity(hw), output > l2_capacity(hw) ? 1.0 : 0.0};
+  const BlockTraffic traffic{l2_capacity(hw), output > l2_capacity(hw) ? 1.0 : 0.0, slots};
   const std::int64_t m = gemm.tile.block_m, n = gemm.tile.block_n;
-  std::vector<Wave> waves;
+  const std::int64_t whole = gemm.n / n, rest = gemm.n % n;  // panels, columns of a last one
+  Waves waves(slots);
   for (const std::int64_t rows : load.rows)
-    for (std::int64_t block = 0; block < gemm.blocks(rows); ++block)
-      for (std::int64_t panel = 0; panel < gemm.panels(); ++panel) {
-        if (waves.empty() || waves.back().tiles == slots) waves.emplace_back();
-        ++waves.back().tiles;
-        waves.back().traffic +=
-            traffic(gemm, block, std::min(m, rows - block * m), std::min(n, gemm.n - panel * n));
-      }
-  return waves;
+    for (std::int64_t block = 0; block < gemm.blocks(rows); ++block) {
+      const std::int64_t here = std::min(m, rows - block * m);
+      waves.add(whole, traffic(gemm, block, here, n));
+      if (rest > 0) waves.add(1, traffic(gemm, block, here, rest));
+    }
+  return waves.take();
 }
 
 class Run {
@@ -144,12 +152,7 @@ class Run {
         memory_seconds(hw_, wave.traffic, active, ctas * flight * loading * (1 - held / (ahead * step))),
         ctas * kblocks * double(tile_.operand_bytes) / (hw_.fill_bytes_per_cycle * hz));
     const double seconds = soft_maximum(math, memory, hw_.overlap_exponent);
-    time.math += math;
-    time.memory += memory;
-    time.seconds += seconds;
-    time.tiles += wave.tiles;
-    time.traffic += wave.traffic;
-    if (wave.tiles < hw_.sms) time.tail += seconds;
+    time.add_waves(wave, math, memory, seconds, hw_.sms);
   }
 
   const Hardware& hw_;

@@ -36,6 +36,9 @@ void set_wgmma(TritonTile& t, int rows, int columns, int block_k) {
   t.wgmma_n = std::min(256, std::max(columns / column_warps, 8));
   const std::int64_t steps = block_k / sm90::kWgmmaK8bit;
   t.wgmma_per_kblock = std::int64_t(rows / sm90::kWgmmaM) * (columns / t.wgmma_n) * steps;
+  // A thread of a warpgroup holds two rows of each 64 and a quarter of the columns (PTX ISA, "wgmma
+  // accumulator fragments").
+  t.scale_loads = 2 * std::max(rows / sm90::kWgmmaM * kWarpsPerGroup / row_warps, 1) + t.wgmma_n / 4;
   t.wgmma_chain = std::max<std::int64_t>(t.wgmma_per_kblock / (t.warps / kWarpsPerGroup), steps);
 }
 
@@ -51,6 +54,7 @@ void set_mma(TritonTile& t, int rows, int columns, int block_k) {
                      mine_c = std::max(column_tiles / column_warps, 1);
   const std::int64_t steps = block_k / sm90::kMmaK;
   t.mma_per_warp = mine_r * mine_c * steps;
+  t.scale_loads = 2 * mine_r + 2 * mine_c;  // two rows and two columns of each 16x8 tile
   const std::int64_t values = (mine_r * sm90::kMmaM + mine_c * sm90::kMmaN) * block_k;
   t.conversions = values / (2 * sm90::kThreadsPerWarp);
   t.fragment_bytes = values * t.warps;
@@ -61,8 +65,7 @@ void set_mma(TritonTile& t, int rows, int columns, int block_k) {
 int registers_of(const GemmShape& gemm, int threads) {
   const int sums = gemm.tile.block_m * gemm.tile.block_n / threads;
   const int needed = gemm.block_scales ? 48 + 10 * sums / 3 : 54 + 4 * sums / 3;
-  const int rounded = (needed + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
-  return std::min(rounded, sm90::kMaxRegistersPerThread + 1);  // beyond that it spills
+  return (needed + kRegisterUnit - 1) / kRegisterUnit * kRegisterUnit;
 }
 
 int ctas_per_sm(const TritonTile& t) {
@@ -93,7 +96,10 @@ TritonTile triton_tile(const GemmShape& gemm) {
   if (t.shared_bytes > sm90::kSharedBytesPerCta)
     throw BadInput(fmt::format("tile {}: {} buffers of {} bytes do not fit into {} KB of shared memory",
                                to_string(tile), t.buffers, t.operand_bytes, sm90::kSharedBytesPerCta / 1024));
-  t.registers = registers_of(gemm, t.warps * sm90::kThreadsPerWarp);
+  const int needed = registers_of(gemm, t.warps * sm90::kThreadsPerWarp);
+  t.registers = std::min(needed, sm90::kMaxRegistersPerThread + 1);
+  t.spilled = needed - t.registers;
+  if (!gemm.block_scales) t.scale_loads = 0;
   t.ctas_per_sm = ctas_per_sm(t);
   return t;
 }

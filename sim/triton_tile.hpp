@@ -21,9 +21,11 @@ struct TritonTile {
   std::int64_t mma_per_warp = 0;      // a k-block
   std::int64_t conversions = 0;       // e4m3x2 -> f16x2 a warp and k-block
   std::int64_t fragment_bytes = 0;    // that all warps read from shared memory for a k-block, mma only
+  std::int64_t scale_loads = 0;       // a thread and k-block: of its rows and columns, with block scales
   std::int64_t operand_bytes = 0;     // codes of one k-block
   int buffers = 0;                    // of operands: num_stages, one fewer for mma.sync
   int registers = 0;                  // a thread, estimated
+  int spilled = 0;                    // registers a thread beyond what it can have
   std::int64_t shared_bytes = 0;      // a CTA
   int ctas_per_sm = 1;
 };

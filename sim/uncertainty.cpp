@@ -5,7 +5,7 @@ namespace {
 
 double width_of(const Part& part) {
   if (part.limit == Limit::launch) return 0;
-  if (!part.name.starts_with("gemm")) return kSmallKernelWidth;
+  if (part.name.find("gemm") == std::string::npos) return kSmallKernelWidth;
   return part.limit == Limit::hbm ? kHbmGemmWidth : kOtherGemmWidth;
 }
 
