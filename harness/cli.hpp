@@ -26,10 +26,13 @@ int cmd_bench(const Options&, const Streams&);
 int cmd_upstream_check(const Options&, const Streams&);
 int cmd_predict(const Options&, const Streams&);
 int cmd_compare(const Options&, const Streams&);
+int cmd_against(const Options&, const Streams&);  // compare --against
 int cmd_infer_semantics(const Options&, const Streams&);
 int cmd_report(const Options&, const Streams&);
 int cmd_audit_jit(const Options&, const Streams&);
 int cmd_reference(const Options&, const Streams&);
+int cmd_tune(const Options&, const Streams&);
+int cmd_lint(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);
 int cmd_doctor(const Options&, const Streams&);
 

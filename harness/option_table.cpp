@@ -11,6 +11,7 @@ namespace moe::harness {
 namespace {
 
 constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check";
+constexpr const char* kLayers = "check bench predict reference infer-semantics upstream-check tune";
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
@@ -86,34 +87,45 @@ void set_properties(Options& o, const std::string& v) {
   o.run.properties = v;
 }
 
+void require_word(const char* what, const std::string& given, std::string_view only) {
+  if (given != only) bad_word(what, given, std::vector<std::string_view>{only});
+}
+
+/// Part of a file's name.
+std::string parse_device_name(const std::string& text) {
+  if (text.find_first_of("/,=[]") != std::string::npos)
+    throw BadInput(fmt::format("'{}' cannot stand in a file's name; write it as NVIDIA_H200", text));
+  return text;
+}
+
 using Text = const std::string&;
 
 std::vector<OptionRow> problem_rows() {
   const char* g = "Problem";
   return {
-      {"model", "NAME|FILE", kProblems, g, "a preset (moeproof list models) or a Hugging Face config.json",
+      {"model", "NAME|FILE", kLayers, g, "a preset (moeproof list models) or a Hugging Face config.json",
        [](Options& o, Text v) { o.problem.model = v; }},
-      {"hidden", "N", kProblems, g, "model width, instead of the model's",
+      {"hidden", "N", kLayers, g, "model width, instead of the model's",
        [](Options& o, Text v) { o.problem.shape.hidden = parse_count(v, 1, kMostSize); }},
-      {"intermediate", "N", kProblems, g, "intermediate size of one expert before tensor parallelism",
+      {"intermediate", "N", kLayers, g, "intermediate size of one expert before tensor parallelism",
        [](Options& o, Text v) { o.problem.shape.intermediate = parse_count(v, 1, kMostSize); }},
-      {"experts", "N", kProblems, g, "routed experts of the whole model",
+      {"experts", "N", kLayers, g, "routed experts of the whole model",
        [](Options& o, Text v) { o.problem.shape.experts = to_int(v, 1, 65536); }},
-      {"top-k", "N", kProblems, g, "experts a token",
+      {"top-k", "N", kLayers, g, "experts a token",
        [](Options& o, Text v) { o.problem.shape.top_k = to_int(v, 1, 65536); }},
-      {"tp", "N", kProblems, g, "ranks that share the intermediate size (default 1)",
+      {"tp", "N", kLayers, g, "ranks that share the intermediate size (default 1)",
        [](Options& o, Text v) { o.problem.tp = to_int(v, 1, 65536); }},
-      {"ep", "N", kProblems, g, "ranks that share the experts (default 1)",
+      {"ep", "N", kLayers, g, "ranks that share the experts (default 1)",
        [](Options& o, Text v) { o.problem.ep = to_int(v, 1, 65536); }},
-      {"rank", "R", kProblems, g, "expert-parallel rank that is computed (default 0)",
+      {"rank", "R", kLayers, g, "expert-parallel rank that is computed (default 0)",
        [](Options& o, Text v) { o.problem.rank = to_int(v, 0, 65535); }},
-      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check audit-jit", g,
+      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check tune audit-jit", g,
        "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
-       [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0); }},
-      {"load", "LIST", kProblems, g,
+       [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0), o.problem.tokens_given = true; }},
+      {"load", "LIST", kLayers, g,
        "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, only:0-3, except:2-2, trace:FILE (default uniform)",
        [](Options& o, Text v) { o.problem.loads = parse_loads(v); }},
-      {"quant", "SCHEME", kProblems, g,
+      {"quant", "SCHEME", kLayers, g,
        "block128, token_channel, tensor_static, tensor_dynamic; then :ue8m0 or :row (default the model's)",
        [](Options& o, Text v) { o.problem.quant = parse_quant(v); }},
       {"op", "OP", kProblems, g,
@@ -127,7 +139,7 @@ std::vector<OptionRow> problem_rows() {
        }},
       {"gemm", "1|2", kProblems, g, "of grouped_gemm: 1 = up and gate, 2 = down (default 1)",
        [](Options& o, Text v) { o.problem.gemm = to_int(v, 1, 2); }},
-      {"seed", "N", kProblems, g, "same seed, same bytes, same verdict (default 1)",
+      {"seed", "N", kLayers, g, "same seed, same bytes, same verdict (default 1)",
        [](Options& o, Text v) { o.problem.seed = parse_seed(v); }},
       {"data", "MODE", kProblems, g, "normal, exact, coded, impulse, nasty or file (default normal)",
        [](Options& o, Text v) { o.problem.data = parse_name("data", v, DataMode::file); }},
@@ -241,9 +253,22 @@ std::vector<OptionRow> run_rows() {
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
       {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
        [](Options& o, Text v) { o.run.shard = parse_shard(v); }},
-      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check", g,
+      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check tune", g,
        "what the model predicts for (default h200; moeproof list hardware)",
        [](Options& o, Text v) { o.hardware = v; }},
+      {"against", "FILE", "compare", g,
+       "score the model by times that others measured: CSV or CSV.gz of dense GEMMs, MoE layers or Triton "
+       "configs",
+       [](Options& o, Text v) { o.against = v; }},
+      {"family", "NAME", "tune", g, "kernel family that is tuned: triton_fused_moe (default, the only one)",
+       [](Options&, Text v) { require_word("family", v, "triton_fused_moe"); }},
+      {"space", "NAME", "tune", g, "tiles to rank: vllm (default), the 1,920 of its tuner",
+       [](Options&, Text v) { require_word("space", v, "vllm"); }},
+      {"device-name", "NAME", "tune", g,
+       "device in the table's name (default the --hardware's, as NVIDIA_H200)",
+       [](Options& o, Text v) { o.device_name = parse_device_name(v); }},
+      {"tuned", "DIR|CSV", "compare", g, "tuned tables that the layers of --against ran with",
+       [](Options& o, Text v) { o.tuned = v; }},
   };
 }
 
@@ -282,17 +307,20 @@ std::vector<OptionRow> audit_rows() {
 std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
-      {"json", "FILE", "check bench predict compare infer-semantics upstream-check report audit-jit", g,
+      {"json", "FILE",
+       "check bench predict compare infer-semantics upstream-check report audit-jit tune lint", g,
        "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
       {"markdown", "FILE", kReports, g, "a table for a pull request",
        [](Options& o, Text v) { o.output.markdown = v; }},
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
-      {"out", "FILE", "reference", g, "safetensors file for inputs and stage outputs",
+      {"out", "FILE|DIR", "reference tune", g,
+       "reference: safetensors file for inputs and stage outputs; tune: folder for the table",
        [](Options& o, Text v) { o.out = v; }},
-      {"quiet", "", "check bench predict compare reference infer-semantics upstream-check report audit-jit",
-       g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
+      {"quiet", "",
+       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune lint", g,
+       "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }
 

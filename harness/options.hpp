@@ -25,6 +25,7 @@ struct ProblemOptions {
   std::string model;  // preset or path of a config.json
   ShapeOverrides shape;
   std::vector<std::int64_t> tokens{16};
+  bool tokens_given = false;
   int tp = 1, ep = 1, rank = 0;
   std::vector<LoadSpec> loads{LoadSpec{}};
   std::optional<QuantScheme> quant;  // unset: what the model's config says, else block128
@@ -95,6 +96,9 @@ struct Options {
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write
+  std::string against;             // compare: CSV of times that others measured
+  std::string device_name;         // tune: device in the table's name; empty: the card's
+  std::string tuned;               // compare: tuned tables for --against, a folder, a table or a CSV
   std::vector<std::string> words;  // positional: files of compare, topic of list
 };
 

@@ -188,6 +188,34 @@ TEST_F(Cli, BadFilesGiveOneLineAndTwo) {
           "use fewer");
 }
 
+// Would catch a table that lacks a figure, a score that is no JSON, and a bad file that ends in anything but
+// one line.
+TEST_F(Cli, ScoresTimesOfOthers) {
+  const std::string dense = write("dense.csv", "m,n,k,time_us\n64,2112,7168,25\n128,4096,7168,26\n").string();
+  const Outcome table = run("compare --against " + dense);
+  EXPECT_EQ(table.status, 0) << table.err;
+  for (const char* word : {"dense GEMMs", "mean", "median", "bias", "naive", "k-blocks > 40"})
+    EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
+  const Json json = Json::parse(run("compare --json - --against " + dense).out).at("against");
+  EXPECT_EQ(json.at("n_scored"), 2);
+  EXPECT_LT(json.at("errors").at("mean"), json.at("naive").at("mean"));
+  EXPECT_EQ(run("compare --quiet --csv " + (folder_ / "rows.csv").string() + " --against " + dense).status,
+            0);
+  const std::string rows = text_of(folder_ / "rows.csv");
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 3) << rows;
+  refuses("compare --against " + (folder_ / "none.csv").string(), "none.csv");
+  refuses("compare --against " + folder_.string(), "directory");
+  refuses("compare --against " + write("empty.csv", "").string(), "no line of column names");
+  refuses("compare --against " + write("head.csv", "m,n,k,time_us\n").string(), "no row");
+  refuses("compare --against " + write("other.csv", "a,b\n1,2\n").string(), "none of the known layouts");
+  refuses("compare --against " + write("word.csv", "m,n,k,time_us\n64,x,7168,25\n").string(), "line 2: n");
+  refuses("compare --against " + write("wide.csv", "m,n,k,time_us\n64,1,2,3,4\n").string(), "5 fields");
+  refuses("compare --against " + write("cut.csv.gz", "\x1f\x8b\b").string(), "cut off");
+  refuses("compare --tuned " + folder_.string() + " --against " + dense, "no tuned table");
+  refuses("compare bench.json --against " + dense, "--against");
+  refuses("compare --tuned " + folder_.string(), "--against");
+}
+
 // Where there is no card, or no CUDA compiler was there at build time: would catch a skip that passes for a
 // result.
 TEST_F(Cli, CudaThatCannotRunIsSkippedWithItsReason) {
