@@ -6,6 +6,7 @@
 #include "harness/expand.hpp"
 #include "harness/predict_table.hpp"
 #include "harness/reporters.hpp"
+#include "harness/waterfall.hpp"
 #include "sim/predict.hpp"
 
 namespace moe::harness {
@@ -27,24 +28,40 @@ std::vector<CaseRecord> predict_work(const Work& work, const Hardware& hardware)
   return records;
 }
 
+/// Puts the other operand order, in its automatic tile, in front of the one that was asked for: swap_ab's
+/// true baseline, or swap_ab.
+void add_other_order(std::vector<Work>& works, const Options& o) {
+  const LayoutRequest asked = o.problem.layout;
+  if (o.problem.replay || asked == LayoutRequest::both || asked == LayoutRequest::all) return;
+  ProblemOptions other = o.problem;
+  other.layout = asked == LayoutRequest::swap_ab ? LayoutRequest::both : LayoutRequest::swap_ab;
+  other.choice.tile = other.choice.tile_down = {};
+  const auto others = expand(other, o.run.shard);
+  for (std::size_t i = 0; i < works.size(); ++i)
+    if (others[i].choices.front() != works[i].choices.front())
+      works[i].choices.insert(works[i].choices.begin(), others[i].choices.front());
+}
+
 }  // namespace
 
 int cmd_predict(const Options& o, const Streams& s) {
   require_writable(o.output);
   const Hardware hardware = load_hardware(o.hardware);
-  const auto works = expand(o.problem, o.run.shard);
+  auto works = expand(o.problem, o.run.shard);
+  if (o.why) add_other_order(works, o);
   Report report;
   report.command = o.command;
   report.hardware = hardware_text(hardware);
   report.hardware_measured = hardware.source == "measured";
-  std::string tables;
+  std::string tables, whys;
   for (const Work& work : works) {
     auto records = predict_work(work, hardware);
     if (works.size() <= kExplained && records.size() <= 3) tables += predict_table(records, report.hardware);
+    if (o.why) whys += why_text(records);
     for (CaseRecord& r : records) report.cases.push_back(std::move(r));
   }
   if (!o.output.quiet && !reports_to_stdout(o.output))
-    s.out << (tables.empty() ? table_report(report, false) : tables);
+    s.out << (tables.empty() ? table_report(report, false) : tables) << whys;
   write_reports(report, o.output, s.out);
   return 0;
 }

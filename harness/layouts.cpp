@@ -7,6 +7,8 @@
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/sm90.hpp"
+#include "sim/cutlass_dense.hpp"
+#include "sim/predict.hpp"
 
 namespace moe::harness {
 namespace {
@@ -29,6 +31,13 @@ Choice baseline(const Choice& given, const Choice& swap, const Problem& problem,
   return c;
 }
 
+/// CUTLASS's dense GEMM has one order and one tile, whatever layout is asked for.
+Choice only_tile(Choice given) {
+  given.layout = Layout::normal_wgmma;
+  if (given.tile.automatic()) given.tile.block_m = given.tile.block_n = given.tile.block_k = sim::kDenseTile;
+  return given;
+}
+
 }  // namespace
 
 LayoutRequest parse_layout_request(std::string_view text) {
@@ -47,6 +56,7 @@ Layout true_baseline(const Choice& swap) {
 
 std::vector<Choice> choices_for(LayoutRequest request, const Choice& given, const Problem& problem,
                                 const ExpertLoad& load) {
+  if (given.kernel == sim::kCutlassDenseKernel) return {only_tile(given)};
   const Choice swap = choice(given, Layout::swap_ab, problem, load);
   switch (request) {
     case LayoutRequest::normal_mma:

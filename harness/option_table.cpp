@@ -167,7 +167,8 @@ std::vector<OptionRow> choice_rows() {
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
       {"kernel", "NAME", "check bench predict reference infer-semantics audit-jit", g,
-       "which kernel answers (default moeproof; predict knows triton_fused_moe too); of audit-jit: whose "
+       "which kernel answers (default moeproof; predict knows triton_fused_moe and cutlass_blockwise_dense "
+       "too); of audit-jit: whose "
        "argument rules (moeproof list jit-kernels), or a JSON file of yours",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
   };
@@ -256,6 +257,9 @@ std::vector<OptionRow> run_rows() {
       {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check tune", g,
        "what the model predicts for (default h200; moeproof list hardware)",
        [](Options& o, Text v) { o.hardware = v; }},
+      {"why", "", "predict", g,
+       "where the time goes, launch by launch, and what the other operand order would change",
+       [](Options& o, Text) { o.why = true; }},
       {"against", "FILE", "compare", g,
        "score the model by times that others measured: CSV or CSV.gz of dense GEMMs, MoE layers or Triton "
        "configs",

@@ -96,6 +96,7 @@ struct Options {
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write
+  bool why = false;                // predict: where the time goes, and what the other operand order changes
   std::string against;             // compare: CSV of times that others measured
   std::string device_name;         // tune: device in the table's name; empty: the card's
   std::string tuned;               // compare: tuned tables for --against, a folder, a table or a CSV

@@ -71,6 +71,7 @@ std::vector<Ranked> rank_tiles(const Problem& layer, const ExpertLoad& load,
   std::map<Key, double> known;  // written tiles that run as the same one
   std::vector<Ranked> ranked;
   for (const TileConfig& written : space) {
+    if (name.block() && written.block_k % name.block_k != 0) continue;  // nor does vLLM's tuner try them
     const TileConfig tile = effective_tile(written, name);
     const auto [at, fresh] = known.try_emplace(key_of(tile), -1);
     if (fresh) {

@@ -216,6 +216,67 @@ TEST_F(Cli, ScoresTimesOfOthers) {
   refuses("compare --tuned " + folder_.string(), "--against");
 }
 
+// Bars in the order of the launches that end where the time ends, and the parts that the other layout
+// changes. Would catch a part that is left out and a change with the wrong sign.
+TEST_F(Cli, ExplainsWhereTheTimeGoes) {
+  const Outcome o = run("predict " + kSmall + "--why");
+  EXPECT_EQ(o.status, 0) << o.err;
+  for (const char* word :
+       {"of which, in order", "gemm1", "combine", "###", "normal_mma", "instead", "tensor pipe", " -> "})
+    EXPECT_NE(o.out.find(word), std::string::npos) << word << "\n" << o.out;
+  EXPECT_EQ(run("predict " + kSmall).out.find("instead"), std::string::npos);
+  const Json cases = Json::parse(run("predict " + kSmall + "--why --json -").out).at("cases");
+  ASSERT_EQ(cases.size(), 2u);
+  double parts = 0;
+  for (const Json& part : cases.at(0).at("prediction").at("parts")) parts += part.at("seconds").get<double>();
+  EXPECT_NEAR(parts, cases.at(0).at("prediction").at("seconds").get<double>(), 1e-9);
+}
+
+// A kernel with one tile is predicted in it, whatever `auto` means elsewhere.
+TEST_F(Cli, PredictsADenseGemm) {
+  const std::string dense =
+      "predict --kernel cutlass_blockwise_dense --hidden 1024 --intermediate 512 --top-k 1 --tokens 64 ";
+  const Outcome o = run(dense + "--op grouped_gemm --experts 1");
+  EXPECT_EQ(o.status, 0) << o.err;
+  EXPECT_NE(o.out.find("128x128x128"), std::string::npos) << o.out;
+  refuses(dense + "--op grouped_gemm --experts 2", "one dense GEMM");
+  refuses(dense + "--op grouped_gemm --experts 1 --tile 64x128x128", "128x128x128");
+}
+
+// What `tune` writes is what `lint` and `--tuned` read; a folder with one broken table ends with 1, without
+// any with 2. Would catch a file name that no framework looks for, and errors that end with 0.
+TEST_F(Cli, WritesAndLintsTunedTables) {
+  const std::string folder = folder_.string();
+  const Outcome tuned = run("tune " + kSizes + "--tokens 1,16 --out " + folder);
+  EXPECT_EQ(tuned.status, 0) << tuned.err;
+  const fs::path table =
+      folder_ / "E=4,N=128,device_name=NVIDIA_H200,dtype=fp8_w8a8,block_shape=[128,128].json";
+  const Json json = Json::parse(text_of(table));
+  EXPECT_EQ(json.size(), 2u);
+  EXPECT_EQ(json.at("16").size(), 6u);
+  const Json report = Json::parse(run("tune " + kSizes + "--tokens 1 --json -").out).at("tune");
+  EXPECT_EQ(report.at("file"), table.filename().string());
+  EXPECT_LE(report.at("batches").at(0).at("best").at(0).at("seconds"),
+            report.at("batches").at(0).at("default_seconds"));
+
+  const Outcome clean = run("lint " + folder);
+  EXPECT_EQ(clean.status, 0) << clean.out << clean.err;
+  EXPECT_NE(clean.out.find("1 tables: 0 errors"), std::string::npos) << clean.out;
+  write("E=8,N=64,device_name=NVIDIA_H200.json", text_of(table).substr(0, 60));
+  const Outcome broken = run("lint --json - " + folder);
+  EXPECT_EQ(broken.status, 1) << broken.err;
+  const Json lint = Json::parse(broken.out).at("lint");
+  EXPECT_EQ(lint.at("errors"), 1);
+  EXPECT_EQ(lint.at("tables"), 2);
+  fs::create_directories(folder_ / "none");
+  refuses("lint " + (folder_ / "none").string(), "no tuned table");
+  refuses("lint " + (folder_ / "missing").string(), "missing");
+  refuses("lint", "lint needs");
+  refuses("tune --out " + folder, "no problem given");
+  refuses("tune " + kSizes + "--space all", "vllm");
+  refuses("tune " + kSizes + "--device-name a/b", "file's name");
+}
+
 // Where there is no card, or no CUDA compiler was there at build time: would catch a skip that passes for a
 // result.
 TEST_F(Cli, CudaThatCannotRunIsSkippedWithItsReason) {

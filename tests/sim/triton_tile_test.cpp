@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "fixtures/files/hardware_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "sim/triton_moe.hpp"
 
@@ -41,6 +42,7 @@ TEST(TritonTile, IsWhatTritonCompiled) {
     EXPECT_EQ(wgmma ? t.wgmma_chain : t.mma_per_warp, count) << line;
     EXPECT_NEAR(double(t.shared_bytes), double(shared), 512) << line;
     EXPECT_NEAR(double(t.registers), double(registers), 0.2 * double(registers)) << line;
+    EXPECT_EQ(t.spilled > 0, spills > 0) << line;
     ++kernels;
   }
   EXPECT_EQ(kernels, 8);
@@ -54,6 +56,31 @@ TEST(TritonTile, TheTileDecidesNotTheWord) {
   EXPECT_FALSE(triton_tile(shape("swap_ab", "16x32x128", true)).wgmma) << "32 weight rows are no M of 64";
   EXPECT_THROW(triton_tile(shape("swap_ab", "24x128x128", true)), BadInput);
   EXPECT_THROW(triton_tile(shape("swap_ab", "128x256x256/s4", true)), BadInput);
+}
+
+// The accumulator fragment of the PTX ISA: a thread of a warpgroup holds two rows of each 64 and a quarter of
+// the columns, of a 16x8 tile two and two. Catches rows and columns exchanged, which is what swapping
+// changes, and scales of a tensor-wise scheme.
+TEST(TritonTile, AThreadReadsTheScalesOfItsOwnSums) {
+  EXPECT_EQ(triton_tile(shape("normal_wgmma", "64x128x128/s3/w4", true)).scale_loads, 2 + 32);
+  EXPECT_EQ(triton_tile(shape("swap_ab", "16x128x128/s3/w4", true)).scale_loads, 4 + 4);
+  EXPECT_EQ(triton_tile(shape("normal_wgmma", "128x128x128/s3/w8", true)).scale_loads, 2 + 32);
+  EXPECT_EQ(triton_tile(shape("normal_mma", "16x128x128/s3/w4", true)).scale_loads, 2 + 8);
+  EXPECT_EQ(triton_tile(shape("normal_wgmma", "64x128x128/s3/w4", false)).scale_loads, 0);
+  EXPECT_GT(triton_tile(shape("normal_wgmma", "128x256x128/s3/w8", true)).spilled, 100);
+}
+
+// Weights that the block before has just read are not read from HBM again where both blocks run at once.
+// Catches a grid of one wave whose later blocks each pay for the panel.
+TEST(TritonTile, NeighboursShareTheirWeights) {
+  GemmShape gemm = shape("normal_wgmma", "64x128x128/s3/w4", false);
+  gemm.n = 4096, gemm.k = 14336;  // 59 MB an expert: more than L2 keeps
+  const Hardware h200 = load_hardware("h200");
+  const double one = schedule_triton_gemm(h200, gemm, ExpertLoad{{64}}, 64).traffic.hbm_read;
+  EXPECT_EQ(schedule_triton_gemm(h200, gemm, ExpertLoad{{256}}, 256).traffic.hbm_read, one);
+  gemm.n = 131072;  // 1,024 panels: the next block starts when this one has ended
+  EXPECT_GT(schedule_triton_gemm(h200, gemm, ExpertLoad{{256}}, 256).traffic.hbm_read,
+            2 * schedule_triton_gemm(h200, gemm, ExpertLoad{{64}}, 64).traffic.hbm_read);
 }
 
 // All multiply-adds of a tile are issued, whichever way its warps share it: catches a warp grid that computes
