@@ -129,6 +129,7 @@ void lint_one(LintResult& result, PredictedLint& predicted, const TunedTable& ta
 void lint_file(LintResult& result, PredictedLint& predicted, const std::string& file, bool named) {
   const std::string base = std::filesystem::path(file).filename().string();
   if (!named && !base.starts_with("E=")) return;  // a folder holds other files too
+  const std::string text = read_file(file);
   TunedName name;
   try {
     name = parse_tuned_name(base);
@@ -136,7 +137,6 @@ void lint_file(LintResult& result, PredictedLint& predicted, const std::string& 
     result.findings.push_back({file, Severity::error, "name", 0, e.what()});
     return;
   }
-  const std::string text = read_file(file);
   try {
     lint_one(result, predicted, parse_tuned_table(text, name, file));
   } catch (const BadInput& e) {
