@@ -94,7 +94,8 @@ void require_word(const char* what, const std::string& given, std::string_view o
 /// Part of a file's name.
 std::string parse_device_name(const std::string& text) {
   if (text.find_first_of("/,=[]") != std::string::npos)
-    throw BadInput(fmt::format("'{}' cannot stand in a file's name; write it as NVIDIA_H200", text));
+    throw BadInput(
+        fmt::format("'{}' cannot stand in a file's name; write it as NVIDIA_H200", one_line(text)));
   return text;
 }
 
