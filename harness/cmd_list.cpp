@@ -67,7 +67,9 @@ void list_ops(std::ostream& out) {
          "offsets\n"
          "act_quant     activation of GEMM 1's output and its quantisation\n"
          "combine       weighted sum of a token's experts\n"
-         "moe_layer     all of them, from router logits to the combined output\n";
+         "moe_layer     all of them, from router logits to the combined output\n"
+         "inv_rope_quant inverse RoPE of attention heads and their quantisation, in front of the output "
+         "projection\n";
 }
 
 void list_properties(std::ostream& out) {

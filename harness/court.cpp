@@ -41,6 +41,7 @@ bool has_pair_rows(const TensorTruth& t, const QuantScheme& quant) {
 bool must_not_be_blind(const std::string& stage, Op op) {
   if (stage == "x_codes") return op == Op::quantize;
   if (stage == "act_codes") return op == Op::act_quant;
+  if (stage == "o_codes") return true;
   return stage == "gemm1" || stage == "gemm2" || stage == "c" || stage == "out";
 }
 

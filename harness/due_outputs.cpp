@@ -56,6 +56,14 @@ std::vector<DueTensor> due_outputs(const Problem& p) {
       return act;
     case Op::combine:
       return {out};
+    case Op::inv_rope_quant: {
+      const std::int64_t groups = p.local_groups(), per_group = p.local_heads() / groups,
+                         quarters = HeadShape::kDim / kScaleBlock, padded = p.padded_tokens();
+      const bool packed = p.quant.scale_format == ScaleFormat::ue8m0;
+      return {{"o_codes", DType::e4m3, {groups, tokens, per_group * HeadShape::kDim}},
+              packed ? DueTensor{"o_scale", DType::ue8m0, {groups, per_group, padded, quarters}}
+                     : DueTensor{"o_scale", DType::f32, {groups, per_group * quarters, padded}}};
+    }
     case Op::moe_layer:
       if (!p.routing.given()) append(due, routing);
       append(due, x);

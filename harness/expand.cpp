@@ -20,6 +20,7 @@ void override_sizes(const ShapeOverrides& given, MoeShape& shape) {
 
 void require_sizes(const ProblemOptions& o) {
   const ShapeOverrides& s = o.shape;
+  if (o.op == Op::inv_rope_quant) return;  // has heads, of some size
   if (!o.model.empty() || (s.hidden && s.intermediate && s.experts && s.top_k)) return;
   throw BadInput(
       "no problem given: name a --model (moeproof list models), a --case line, or all of --hidden "
@@ -67,6 +68,9 @@ Problem base_problem(const ProblemOptions& o) {
     p.quant = model.quant;
   }
   override_sizes(o.shape, p.shape);
+  p.heads = o.shape.heads;
+  if (o.op == Op::inv_rope_quant)
+    p.shape = {.experts = 1, .top_k = 1}, p.routing.router = {}, p.model.clear();
   p.shape.tp = o.tp;
   p.shape.ep = o.ep;
   p.rank = o.rank;

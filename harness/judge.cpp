@@ -10,6 +10,7 @@
 #include "harness/court.hpp"
 #include "harness/due_outputs.hpp"
 #include "harness/same_bits.hpp"
+#include "reference/inv_rope.hpp"
 #include "reference/layer.hpp"
 #include "reference/open_activation.hpp"
 #include "reference/operands.hpp"
@@ -195,7 +196,7 @@ void judge_by_op(Court& court, const JudgeCase& j) {
     case Op::align:
       return judge_align(court, j);
     case Op::inv_rope_quant:
-      return court.fail(fmt::format("op {} has no reference yet", name(p.op)));
+      return court.add(reference::inv_rope_truth(p, j.tensors(), court.enter(JudgedStage::quantize)));
   }
 }
 

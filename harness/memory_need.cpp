@@ -64,6 +64,10 @@ Flow flow_of(const Problem& p, const Sizes& z, const ExpertLoad& load) {
       return {hidden, x, x};
     case Op::act_quant:
       return {gemm1, act, act + gemm1};
+    case Op::inv_rope_quant: {
+      const double values = z.tokens * double(p.local_heads()) * double(HeadShape::kDim);
+      return {2 * values, values * kWithScales, values * kWithScales};
+    }
     case Op::combine:
       return {gemm2 + routing, hidden, hidden + gemm2};
     case Op::grouped_gemm: {

@@ -114,6 +114,10 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.shape.experts = to_int(v, 1, 65536); }},
       {"top-k", "N", kLayers, g, "experts a token",
        [](Options& o, Text v) { o.problem.shape.top_k = to_int(v, 1, 65536); }},
+      {"heads", "N", kProblems, g, "of --op inv_rope_quant: attention heads of the model (default 64)",
+       [](Options& o, Text v) { o.problem.shape.heads.heads = to_int(v, 1, 65536); }},
+      {"head-groups", "N", kProblems, g, "groups that the output projection takes them in (default 8)",
+       [](Options& o, Text v) { o.problem.shape.heads.groups = to_int(v, 1, 65536); }},
       {"tp", "N", kLayers, g, "ranks that share the intermediate size (default 1)",
        [](Options& o, Text v) { o.problem.tp = to_int(v, 1, 65536); }},
       {"ep", "N", kLayers, g, "ranks that share the experts (default 1)",
@@ -130,7 +134,8 @@ std::vector<OptionRow> problem_rows() {
        "block128, token_channel, tensor_static, tensor_dynamic; then :ue8m0 or :row (default the model's)",
        [](Options& o, Text v) { o.problem.quant = parse_quant(v); }},
       {"op", "OP", kProblems, g,
-       "moe_layer, grouped_gemm, topk, align, quantize, act_quant, combine (default moe_layer)",
+       "moe_layer, grouped_gemm, topk, align, quantize, act_quant, combine, inv_rope_quant (default "
+       "moe_layer)",
        [](Options& o, Text v) {
          o.problem.op = parse_name("op", v, Op::inv_rope_quant), o.problem.op_given = true;
        }},

@@ -125,6 +125,9 @@ void check_op(const Given& given, Options& o) {
     if (given.count(only) && o.problem.op != Op::grouped_gemm)
       throw BadInput(fmt::format("--{} belongs to --op grouped_gemm, not to {}", only, name(o.problem.op)));
   }
+  for (const char* only : {"heads", "head-groups"})
+    if (given.count(only) && o.problem.op != Op::inv_rope_quant)
+      throw BadInput(fmt::format("--{} belongs to --op inv_rope_quant, not to {}", only, name(o.problem.op)));
   if (given.count("tile-down") && o.problem.op != Op::moe_layer)
     throw BadInput(fmt::format("--tile-down belongs to --op moe_layer, not to {}", name(o.problem.op)));
 }

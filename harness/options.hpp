@@ -18,6 +18,7 @@ namespace moe::harness {
 struct ShapeOverrides {
   std::optional<std::int64_t> hidden, intermediate;
   std::optional<int> experts, top_k;
+  HeadShape heads;  // op=inv_rope_quant
 };
 
 /// Which problems and choices: what `expand` turns into work.
@@ -75,7 +76,8 @@ struct SideOptions {
   bool operator==(const SideOptions&) const = default;
 };
 
-/// What audit-jit reads: a Triton cache, a monitor's log, or a stream of launches of --kernel (else --tokens).
+/// What audit-jit reads: a Triton cache, a monitor's log, or a stream of launches of --kernel (else
+/// --tokens).
 struct AuditOptions {
   std::string trace, cache, log;
   std::vector<std::pair<std::string, std::int64_t>> sizes;  // instead of the rules'

@@ -148,6 +148,16 @@ std::int64_t width(std::int64_t unit, std::int64_t few) {
   return *multiple(unit, int(units));
 }
 
+/// inv_rope_quant has heads instead of experts, and one scheme in two formats of its scales.
+void choose_heads(Problem& p) {
+  p.shape = {.tokens = p.shape.tokens, .experts = 1, .top_k = 1};
+  p.routing = RoutingSpec{};
+  p.rank = 0;
+  p.quant.kind = QuantKind::block128;
+  p.heads.groups = *pick(1, 5);
+  p.heads.heads = p.heads.groups * *pick(1, 6);
+}
+
 Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
   return gen::exec([frame, size, trial] {
     Problem p;
@@ -180,6 +190,7 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
       p.data = DataMode::normal;
     p.seed = *pick<std::uint64_t>(1, 1'000'000);
     if (p.op == Op::quantize) p.routing.logits = LogitKind::drawn;
+    if (p.op == Op::inv_rope_quant) choose_heads(p);
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
   });

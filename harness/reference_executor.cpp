@@ -8,6 +8,8 @@
 
 #include "device/session/moe_session.hpp"
 #include "fixtures/problem/errors.hpp"
+#include "harness/due_outputs.hpp"
+#include "reference/inv_rope.hpp"
 #include "reference/layer.hpp"
 #include "reference/operands.hpp"
 #include "reference/truth.hpp"
@@ -116,6 +118,11 @@ void ReferenceSession::compute(TensorSet& out) {
       return keep(reference::act_quant_truth(p, tensors, pairs, options), p.shape.pairs(), out);
     case Op::combine:
       return keep(reference::combine_truth(p, tensors, tokens, options), p.shape.tokens, out);
+    case Op::inv_rope_quant: {
+      const StageTruth truth = reference::inv_rope_truth(p, tensors, options);
+      for (const DueTensor& due : due_outputs(p)) out.add(spread(truth.at(due.name), due.shape));
+      return;
+    }
     case Op::grouped_gemm: {
       std::int64_t rows = 0;
       std::vector<std::int64_t> owned;

@@ -17,6 +17,9 @@ namespace moe::harness {
 
 std::string shape_text(const Problem& p) {
   const MoeShape& s = p.shape;
+  if (p.op == Op::inv_rope_quant)
+    return fmt::format("{} heads {} groups {}{}", name(p.op), p.heads.heads, p.heads.groups,
+                       s.tp > 1 ? fmt::format(" tp {}", s.tp) : "");
   std::string text = p.model.empty()
                          ? fmt::format("E {} top {} H {} I {}", s.experts, s.top_k, s.hidden, s.intermediate)
                          : p.model;

@@ -214,6 +214,7 @@ Json problem_to_json(const Case& c) {
     j["n"] = p.gemm == 1 ? s.up_rows() : s.hidden;
     j["k"] = p.gemm == 1 ? s.hidden : s.local_intermediate();
   }
+  if (p.op == Op::inv_rope_quant) j["heads"] = p.local_heads(), j["head_groups"] = p.local_groups();
   j["tokens"] = s.tokens, j["top_k"] = s.top_k, j["pairs"] = s.pairs();
   j["hidden"] = s.hidden, j["intermediate"] = s.local_intermediate();
   j["experts"] = s.experts, j["local_experts"] = s.local_experts();

@@ -52,6 +52,17 @@ Elementwise combine(const MoeShape& s, double rows) {
   return {"combine", rows * hidden * kBf16, double(s.tokens) * hidden * kBf16};
 }
 
+Elementwise inv_rope_quant(const Problem& p) {
+  const double tokens = double(p.shape.tokens),
+               values = tokens * double(p.local_heads()) * double(HeadShape::kDim);
+  const double scales = double(p.padded_tokens()) * double(p.local_heads()) *
+                        double(HeadShape::kDim / kScaleBlock) *
+                        (p.quant.scale_format == ScaleFormat::ue8m0 ? 1 : kFloat);
+  constexpr double kPosition = 8;  // int64, and the row of the table that it names
+  return {"inv_rope_quant", values * kBf16 + tokens * (kPosition + double(HeadShape::kRope) * kFloat),
+          values + scales};
+}
+
 Elementwise expert_of_rows(double rows) { return {"expert_of_rows", 0, rows * kInt}; }
 
 Elementwise gather_rows(const Problem& p, double rows) {
@@ -112,6 +123,8 @@ Elementwise kernel_of_op(const Problem& problem, std::int64_t rows) {
       return act_quant(problem, double(rows));
     case Op::combine:
       return combine(problem.shape, double(rows));
+    case Op::inv_rope_quant:
+      return inv_rope_quant(problem);
     default:
       break;
   }

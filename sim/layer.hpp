@@ -27,7 +27,7 @@ std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t row
 std::vector<Elementwise> kernels_between(const Problem& problem, std::int64_t rows);
 std::vector<Elementwise> kernels_behind(const Problem& problem, std::int64_t rows);
 
-/// The one elementwise kernel of ops topk, align, quantize, act_quant and combine.
+/// The one elementwise kernel of ops topk, align, quantize, act_quant, combine and inv_rope_quant.
 Elementwise kernel_of_op(const Problem& problem, std::int64_t rows);
 
 Part part_of(const Hardware& hardware, const Elementwise& kernel);

@@ -10,6 +10,7 @@
 #include "device/kernels/generate_weights.cuh"
 #include "device/kernels/grouped_gemm.cuh"
 #include "device/kernels/grouped_mma.cuh"
+#include "device/kernels/inv_rope_quant.cuh"
 #include "device/kernels/place_rows.cuh"
 #include "device/kernels/quantize.cuh"
 #include "device/kernels/topk_route.cuh"
@@ -50,6 +51,9 @@ MOE_KERNEL_NAMESPACE {
   struct KernelOfKind<KernelKind::combine, Index> : Combine {};
   template <int Index>
   struct KernelOfKind<KernelKind::generate_weights, Index> : GenerateWeights {};
+
+  template <int Index>
+  struct KernelOfKind<KernelKind::inv_rope_quant, Index> : InvRopeQuant {};
 
   template <int Index>
   using KernelOf = KernelOfKind<kVariants[Index].kind, Index>;

@@ -3,6 +3,7 @@
 // kernel: a KernelKind, lines here, and a KernelOf for its kind in variant_kernel.cuh.
 #pragma once
 #include "device/kernels/grouped_gemm_config.hpp"
+#include "device/kernels/inv_rope_quant_params.hpp"
 #include "device/kernels/place_rows_params.hpp"
 
 namespace moe::device {
@@ -20,6 +21,7 @@ enum class KernelKind : std::uint8_t {
   act_quant,
   combine,
   generate_weights,
+  inv_rope_quant,
 };
 
 struct Variant {
@@ -80,6 +82,8 @@ inline constexpr Variant kVariants[] = {
     gemm_variant(32, "normal_wgmma_m64_n64_flat", {GemmKind::normal_wgmma, 64, 12, ScaleKind::flat, 64}),
     gemm_variant(33, "normal_mma_m16_n64_block", {GemmKind::normal_mma, 16, 16, ScaleKind::block, 64}),
     gemm_variant(34, "normal_mma_m16_n64_flat", {GemmKind::normal_mma, 16, 16, ScaleKind::flat, 64}),
+    small_variant(35, "inv_rope_quant", KernelKind::inv_rope_quant, 32 * kRopeTokens,
+                  4 * kRopeHeads * kRopeTokens * 4),
 };
 inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
 

@@ -88,6 +88,13 @@ void launch_combine(Machine& machine, const CombineParams& params, std::int64_t 
                dependent);
 }
 
+void launch_inv_rope_quant(Machine& machine, const InvRopeQuantParams& params, bool dependent) {
+  const std::int64_t heads = std::int64_t(params.groups) * params.heads_per_group;
+  launch_named(machine, "inv_rope_quant",
+               blocks_of(params.tokens, kRopeTokens) * blocks_of(heads, kRopeHeads), kRopeTokens * kWarp,
+               params, dependent);
+}
+
 void launch_generate(Machine& machine, const GenerateWeightsParams& params, bool dependent) {
   const std::int64_t blocks = blocks_of(params.rows * params.columns, 16) + 1;
   launch_named(machine, "generate_weights",

@@ -10,6 +10,7 @@
 #include "device/kernels/expert_of_rows_params.hpp"
 #include "device/kernels/gather_rows_params.hpp"
 #include "device/kernels/generate_weights_params.hpp"
+#include "device/kernels/inv_rope_quant_params.hpp"
 #include "device/kernels/place_rows_params.hpp"
 #include "device/kernels/quantize_params.hpp"
 #include "device/kernels/topk_route_params.hpp"
@@ -26,6 +27,8 @@ void launch_gather(Machine& machine, const GatherRowsParams& params, std::int64_
 void launch_quantize(Machine& machine, QuantizeParams params, bool dependent);
 void launch_act_quant(Machine& machine, ActQuantParams params, bool dependent);
 void launch_combine(Machine& machine, const CombineParams& params, std::int64_t tokens, bool dependent);
+
+void launch_inv_rope_quant(Machine& machine, const InvRopeQuantParams& params, bool dependent);
 
 void launch_generate(Machine& machine, const GenerateWeightsParams& params, bool dependent);
 

@@ -27,7 +27,7 @@ Pipeline build(Machine& machine, const Case& c, const TensorSet& inputs) {
     case Op::moe_layer:
       return build_moe_layer(machine, c, inputs);
     case Op::inv_rope_quant:
-      break;
+      return build_inv_rope_quant(machine, c, inputs);
   }
   throw std::logic_error(fmt::format("op {} was not refused", name(c.problem.op)));
 }

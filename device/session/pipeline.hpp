@@ -38,6 +38,7 @@ Pipeline build_align(Machine& machine, const Case& c, const TensorSet& inputs);
 Pipeline build_quantize(Machine& machine, const Case& c, const TensorSet& inputs);
 Pipeline build_act_quant(Machine& machine, const Case& c, const TensorSet& inputs);
 Pipeline build_combine(Machine& machine, const Case& c, const TensorSet& inputs);
+Pipeline build_inv_rope_quant(Machine& machine, const Case& c, const TensorSet& inputs);
 Pipeline build_grouped_gemm(Machine& machine, const Case& c, const TensorSet& inputs);
 Pipeline build_moe_layer(Machine& machine, const Case& c, const TensorSet& inputs);
 

@@ -57,7 +57,8 @@ KernelInfo moeproof_kernel() {
   KernelInfo info;
   info.name = "moeproof";
   info.family = KernelFamily::tma_persistent;
-  info.ops = {Op::topk, Op::align, Op::quantize, Op::grouped_gemm, Op::act_quant, Op::combine, Op::moe_layer};
+  info.ops = {Op::topk,      Op::align,   Op::quantize,  Op::grouped_gemm,
+              Op::act_quant, Op::combine, Op::moe_layer, Op::inv_rope_quant};
   info.stages = {"topk_ids",  "topk_weights", "x_codes", "x_scale", "gemm1",
                  "act_codes", "act_scale",    "gemm2",   "out"};
   info.deterministic = true;
@@ -69,9 +70,6 @@ std::string refuse_case(const Case& c) {
   const Problem& p = c.problem;
   if (c.choice.kernel != "moeproof")
     return fmt::format("kernel {} is not built in; moeproof is", c.choice.kernel);
-  if (p.op == Op::inv_rope_quant)
-    return "op inv_rope_quant has no built-in kernel; topk, align, quantize, grouped_gemm, "
-           "act_quant, combine and moe_layer have";
   const bool routes = p.op == Op::topk || (p.op == Op::moe_layer && !p.routing.given());
   if (routes) {
     if (std::string refusal = refuse_router(p); !refusal.empty()) return refusal;

@@ -33,7 +33,7 @@ import numpy as np  # noqa: E402
 
 STAGES = ("topk_ids", "topk_weights", "x_codes", "x_scale", "gemm1", "act_codes", "act_scale", "gemm2", "out")
 OUTPUTS = {"topk": STAGES[0:2], "quantize": STAGES[2:4], "act_quant": STAGES[5:7], "combine": ("out",), "grouped_gemm": ("c",),
-           "moe_layer": ("out",), "align": ("sorted_token_ids", "expert_ids", "num_tokens_post_padded")}
+           "moe_layer": ("out",), "inv_rope_quant": ("o_codes", "o_scale"), "align": ("sorted_token_ids", "expert_ids", "num_tokens_post_padded")}
 ALIASES = {"a": "a_codes", "masked_m": "counts", "m_indices": "group_of_row", "expert_offsets": "offsets", "out": "c",
            "output": "out", "x": "hidden", "hidden_states": "hidden", "w1": "w13", "w1_scale": "w13_scale", "gating": "router_logits"}
 # Numpy has neither FP8 nor bf16: their bytes come as unsigned integers of the same width; the functions below convert.
@@ -160,7 +160,7 @@ class Kernel:
                  f"{me} does not put the routing weight on its input"),
                 (p["ep"] > 1 and op in ("moe_layer", "align") and not self.ep,
                  f"{me} computes all experts; this case is one rank of ep={p['ep']}"),
-                (p["scale_format"] == "ue8m0" and op in ("moe_layer", "quantize", "act_quant") and not self.ue8m0,
+                (p["scale_format"] == "ue8m0" and op in ("moe_layer", "quantize", "act_quant", "inv_rope_quant") and not self.ue8m0,
                  f"{me} makes f32 scales, not powers of two"),
                 (routes and self.routers and p["router"]["kind"] not in self.routers,
                  f"{me} routes by {', '.join(self.routers)}, not by {p['router']['kind']}")):

@@ -32,6 +32,40 @@ def scale_of(a_scale, rows):
     return a_scale if np.shape(a_scale) == (1,) else a_scale[rows]
 
 
+# ---- right: inv_rope_quant, and one that turns forward ----
+
+def inv_rope(o, positions, cos_sin, o_codes, o_scale, problem, sign):
+    tokens, heads, _ = o.shape
+    x = bf16_to_f32(o)
+    turn = cos_sin[positions][:, None, :]
+    pairs = x[..., 448:].reshape(tokens, heads, 32, 2)
+    even, odd, c, s = pairs[..., 0], pairs[..., 1], turn[..., :32], sign * turn[..., 32:]
+    y = np.concatenate([x[..., :448], np.stack([even * c + odd * s, odd * c - even * s], -1).reshape(tokens, heads, 64)], -1)
+    y = y.reshape(tokens, heads, 4, 128)
+    raw = np.maximum(np.abs(y).max(-1), np.float32(1e-10)) / np.float32(448)
+    exponent = np.ceil(np.log2(raw.astype(np.float64))).astype(np.int64)
+    codes = f32_to_e4m3((y / np.exp2(exponent)[..., None]).astype(np.float32))
+    groups = problem["head_groups"]
+    o_codes[...] = codes.reshape(tokens, groups, -1).transpose(1, 0, 2)
+    packed = problem["scale_format"] == "ue8m0"
+    by_group = (exponent + 127 if packed else np.exp2(exponent)).reshape(tokens, groups, heads // groups, 4)
+    o_scale[...] = 0
+    if packed:
+        o_scale[:, :, :tokens] = by_group.transpose(1, 2, 0, 3)
+    else:
+        o_scale[:, :, :tokens] = by_group.transpose(1, 2, 3, 0).reshape(groups, -1, tokens)
+
+
+@kernel(op="inv_rope_quant", quant="block128", ue8m0=True)
+def turns_back(o, positions, cos_sin, o_codes, o_scale, problem):
+    inv_rope(o, positions, cos_sin, o_codes, o_scale, problem, 1)
+
+
+@kernel(op="inv_rope_quant", quant="block128", ue8m0=True)
+def turns_forward(o, positions, cos_sin, o_codes, o_scale, problem):
+    inv_rope(o, positions, cos_sin, o_codes, o_scale, problem, -1)
+
+
 # ---- right: grouped_gemm ----
 
 @kernel(op="grouped_gemm", contract="masked", quant=ALL_QUANTS)

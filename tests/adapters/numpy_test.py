@@ -29,6 +29,8 @@ RIGHT = [
     SIZES + ["--op", "topk", "--tokens", "0,9"],
     SIZES + ["--op", "align", "--tokens", "9", "--ep", "2", "--kernel", "align"],
     SIZES + ["--op", "combine", "--tokens", "0,9"],
+    ["--op", "inv_rope_quant", "--heads", "4", "--head-groups", "2", "--tokens", "0,1,5"],
+    ["--op", "inv_rope_quant", "--heads", "4", "--head-groups", "2", "--tokens", "5", "--quant", "block128:ue8m0"],
     SIZES + ["--tokens", "0,9", "--load", "zipf:1.2", "--kernel", "layer_stages"],
 ]
 
@@ -53,6 +55,13 @@ WRONG = [  # kernel, verdict, words of the reason
     ("boasts", "failed", "of c are wrong"),
     ("refuses", "refused", "at most 2 rows an expert"),
 ]
+
+
+def rotation(t):
+    """Bounds alone tell a rotation in the wrong direction."""
+    forward = Outcome(PROGRAM, KERNELS, ["--op", "inv_rope_quant", "--heads", "4", "--head-groups", "2", "--tokens", "5", "--kernel",
+                                         "turns_forward"])
+    t.expect(forward, "failed", "of o_codes are wrong", "turns_forward")
 
 
 def out_alone(t):
@@ -103,6 +112,7 @@ def main():
     t.expect(divides, "passed", "quant_formula multiply_inverse where probes gave divide", "another rounding at another size")
     forgets = Outcome(PROGRAM, KERNELS, GEMM + ["--tokens", "9", "--kernel", "forgets_contract"])
     t.expect(forgets, "crashed", "does its @kernel lack a contract=?", "a forgotten contract")
+    rotation(t)
     out_alone(t)
     hung = Outcome(PROGRAM, KERNELS, MASKED + ["--kernel", "hangs", "--case-timeout", "2s"])
     t.expect(hung, "timed_out", "no answer within 2 s", "hangs")

@@ -51,9 +51,6 @@ TEST(Support, RefusalsNameWhatIsRight) {
   c = legal_case();
   c.choice.kernel = "vllm";
   expect_refusal(c, {"vllm", "moeproof"});
-  c = legal_case();
-  c.problem.op = Op::inv_rope_quant;
-  expect_refusal(c, {"inv_rope_quant"});
 }
 
 // Would catch: Semantics that judge f16 mma as wgmma, or a chain that restarts elsewhere.

@@ -189,9 +189,23 @@ TEST(Predict, RefusesTilesNoKernelHas) {
        {std::pair{Layout::swap_ab, 24}, {Layout::normal_wgmma, 32}, {Layout::normal_mma, 64}}) {
     EXPECT_THROW(predict(deepseek_v3(8), choice_of(layout, block_m), h200()), BadInput);
   }
-  Problem other = deepseek_v3(8);
-  other.op = Op::inv_rope_quant;
-  EXPECT_THROW(predict(other, choice_of(Layout::swap_ab), h200()), BadInput);
+}
+
+// Would catch a model of inv_rope_quant that forgets a tensor or counts one twice: at many tokens its time is
+// read and written bytes over the copy rate, at few the shortest kernel's.
+TEST(Predict, InvRopeQuantIsACopyOfThreeBytesAValue) {
+  Problem p;
+  p.op = Op::inv_rope_quant;
+  p.shape.tokens = 65536;
+  const double bytes = 65536.0 * (64 * 512 * 3.0 + 64 * 4 * 4 + 8 + 256);
+  const Prediction many = predict(p, choice_of(Layout::swap_ab), h200());
+  EXPECT_NEAR(many.seconds, bytes / h200().copy_bytes_per_s, 0.02 * many.seconds);
+  EXPECT_EQ(many.limit, Limit::hbm);
+  p.shape.tokens = 1;
+  const Prediction few = predict(p, choice_of(Layout::swap_ab), h200());
+  EXPECT_EQ(few.limit, Limit::latency);
+  p.shape.tokens = 65536, p.quant.scale_format = ScaleFormat::ue8m0;  // a byte a scale
+  EXPECT_LT(predict(p, choice_of(Layout::swap_ab), h200()).seconds, many.seconds);
 }
 
 // A soft maximum below the maximum or above the sum.

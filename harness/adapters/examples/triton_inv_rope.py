@@ -2,7 +2,12 @@
 
 The inverse rotary embedding of the last 64 of a head's 512 values, four groups of 128 quantised to e4m3 with power-of-two scales
 (fp32, or four UE8M0 bytes in a word), scales stored token-minor and padded to 16 bytes: the op's contract in fixtures/README.md,
-the argument list of vLLM's kernel, so that Triton makes the same variants of it. The kernel needs triton alone.
+the argument list of vLLM's kernel, so that Triton makes the same variants of it. The kernel needs triton alone, the adapter torch too.
+fp32 scales only. It declares nothing and is judged by bounds: which power of two its log2 takes near one is its own.
+
+On a card:
+    moeproof check --executor "process:python3 harness/adapters/examples/triton_inv_rope.py" --op inv_rope_quant --tokens 1,13,1000
+    moeproof bench with the same words times it
 
 `inv_rope_kernel(fn)` gives it in the three forms whose compilations `moeproof audit-jit --kernel inv_rope_quant` counts:
 inv_rope_kernel() as a plain jit, inv_rope_kernel(["num_tokens"]) as vLLM has it, and with scale_stride_k too.
@@ -70,3 +75,29 @@ def arguments(tokens, tensors, groups=8, heads_per_group=8, packed=False):
                 heads_per_group=heads_per_group, o_stride_token=heads * 512, o_stride_head=512, cos_sin_stride=64,
                 fp8_stride_group=tokens * dim, fp8_stride_token=dim, scale_stride_group=inner * padded,
                 scale_stride_k=padded, FP8_MAX=448.0, EPS=1e-10, GROUP=128, GROUPS=4, ROPE=64, PACKED=packed)
+
+
+def main():
+    import pathlib
+    import sys
+
+    import torch
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+    import triton_interpreter
+    from moeproof_executor import kernel, serve
+
+    compiled = inv_rope_kernel(["num_tokens"])
+
+    @kernel(op="inv_rope_quant", quant="block128", on="cuda" if torch.cuda.is_available() else "torch")
+    def triton_inv_rope(o, positions, cos_sin, o_codes, o_scale, problem):
+        tokens, groups = problem["tokens"], problem["head_groups"]
+        if tokens:
+            compiled[(o_scale.shape[-1], problem["heads"])](
+                num_warps=1, num_stages=1,
+                **arguments(tokens, (o, positions, cos_sin, o_codes, o_scale), groups, problem["heads"] // groups))
+
+    serve(refusal=triton_interpreter.obstacle())
+
+
+if __name__ == "__main__":
+    main()
