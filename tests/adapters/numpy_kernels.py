@@ -46,14 +46,14 @@ def inv_rope(o, positions, cos_sin, o_codes, o_scale, problem, sign):
     exponent = np.ceil(np.log2(raw.astype(np.float64))).astype(np.int64)
     codes = f32_to_e4m3((y / np.exp2(exponent)[..., None]).astype(np.float32))
     groups = problem["head_groups"]
-    o_codes[...] = codes.reshape(tokens, groups, -1).transpose(1, 0, 2)
+    o_codes[...] = codes.reshape(tokens, groups, heads // groups * 512).transpose(1, 0, 2)
     packed = problem["scale_format"] == "ue8m0"
     by_group = (exponent + 127 if packed else np.exp2(exponent)).reshape(tokens, groups, heads // groups, 4)
     o_scale[...] = 0
     if packed:
         o_scale[:, :, :tokens] = by_group.transpose(1, 2, 0, 3)
     else:
-        o_scale[:, :, :tokens] = by_group.transpose(1, 2, 3, 0).reshape(groups, -1, tokens)
+        o_scale[:, :, :tokens] = by_group.transpose(1, 2, 3, 0).reshape(groups, heads // groups * 4, tokens)
 
 
 @kernel(op="inv_rope_quant", quant="block128", ue8m0=True)
