@@ -196,7 +196,9 @@ void judge_by_op(Court& court, const JudgeCase& j) {
     case Op::align:
       return judge_align(court, j);
     case Op::inv_rope_quant:
-      return court.add(reference::inv_rope_truth(p, j.tensors(), court.enter(JudgedStage::quantize)));
+      return court.judge(JudgedStage::quantize, {}, [&](std::span<const std::int64_t>, const auto& options) {
+        return reference::inv_rope_truth(p, j.tensors(), options);
+      });
   }
 }
 
