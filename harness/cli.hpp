@@ -22,6 +22,7 @@ int run_command_line(const std::vector<std::string>& words, const Streams& strea
 
 // One function a command; they return an exit status and throw BadInput or MachineFailure.
 int cmd_check(const Options&, const Streams&);
+int cmd_self_test(const Options&, const Streams&);  // check --self-test
 int cmd_bench(const Options&, const Streams&);
 int cmd_upstream_check(const Options&, const Streams&);
 int cmd_predict(const Options&, const Streams&);

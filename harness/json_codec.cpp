@@ -156,6 +156,20 @@ CaseRecord record_from_json(const Json& j) {
   return r;
 }
 
+KillRow kill_row_from_json(const Json& j) {
+  KillRow row;
+  row.fault = get<std::string>(j, "fault"), row.kind = get<std::string>(j, "kind");
+  row.text = get<std::string>(j, "what"), row.declared = get<bool>(j, "declared");
+  row.why_not = get_or<std::string>(j, "why_not", "");
+  if (!row.why_not.empty()) return row;
+  row.killed_by = get<std::vector<std::string>>(j, "killed_by");
+  row.seeds = get<int>(j, "seeds"), row.killed = get<int>(j, "killed");
+  row.cases = get_or<int>(j, "cases", 0), row.runs = get_or<int>(j, "runs", 0);
+  row.shrunk = get_or<std::string>(j, "shrunk", ""), row.trigger = get_or<std::string>(j, "trigger", "");
+  row.distance = get_or<double>(j, "distance", 0);
+  return row;
+}
+
 Json to_json(const Counts& c) {
   Json j;
   j["ctas"] = c.ctas;
@@ -306,21 +320,6 @@ Json to_json(const std::vector<PropertyOutcome>& outcomes) {
   return j;
 }
 
-Json to_json(const KillRow& row) {
-  Json j = {{"fault", row.fault}, {"what", row.text}, {"declared", row.declared}};
-  if (!row.why_not.empty()) {
-    j["why_not"] = row.why_not;
-    return j;
-  }
-  j["killed_by"] = row.killed_by;
-  j["seeds"] = row.seeds;
-  j["killed"] = row.killed;
-  if (!row.shrunk.empty())
-    j["shrunk"] = row.shrunk, j["distance"] = number(row.distance), j["runs"] = row.runs;
-  if (!row.trigger.empty()) j["trigger"] = row.trigger;
-  return j;
-}
-
 Json to_json(const PropertyCount& p) {
   Json j = {{"id", p.id},
             {"statement", p.statement},
@@ -332,6 +331,21 @@ Json to_json(const PropertyCount& p) {
 }
 
 }  // namespace
+
+Json to_json(const KillRow& row) {
+  Json j = {{"fault", row.fault}, {"kind", row.kind}, {"what", row.text}, {"declared", row.declared}};
+  if (!row.why_not.empty()) {
+    j["why_not"] = row.why_not;
+    return j;
+  }
+  j["killed_by"] = row.killed_by;
+  j["seeds"] = row.seeds, j["killed"] = row.killed;
+  if (row.killed > 0) j["cases"] = row.cases;
+  if (!row.shrunk.empty())
+    j["shrunk"] = row.shrunk, j["distance"] = number(row.distance), j["runs"] = row.runs;
+  if (!row.trigger.empty()) j["trigger"] = row.trigger;
+  return j;
+}
 
 Json to_json(const CaseRecord& r) {
   Json j;

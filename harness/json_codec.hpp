@@ -14,10 +14,12 @@ nlohmann::ordered_json to_json(const Prediction&);
 nlohmann::ordered_json to_json(const Measurement&);
 nlohmann::ordered_json to_json(const Verdict&);
 nlohmann::ordered_json to_json(const CaseRecord&);
+nlohmann::ordered_json to_json(const KillRow&);
 nlohmann::ordered_json to_json(const Report&);
 
 /// What a journal keeps of a record: verdict and properties, without prediction, measurement and blocks.
 CaseRecord record_from_json(const nlohmann::ordered_json&);
+KillRow kill_row_from_json(const nlohmann::ordered_json&);
 Counts counts_from_json(const nlohmann::ordered_json&);
 Measurement measurement_from_json(const nlohmann::ordered_json&);
 /// Of a prediction only what `compare` needs: seconds, uncertainty, limit.

@@ -171,6 +171,28 @@ void check_audit(const Given& given) {
           fmt::format("--{} belongs to audit-jit --kernel: a cache or a log says what was compiled", only));
 }
 
+/// Runs of many cases: random ones, a file's, a self-test's.
+void check_many(const Given& given) {
+  const bool self_test = given.count("self-test") > 0;
+  if (given.count("resume") && !given.count("trials") && !given.count("suite") && !self_test)
+    throw BadInput("--resume belongs to long runs: --trials N, --suite FILE or --self-test PROGRAM");
+  for (const char* only : {"fault-seeds", "faults"})
+    if (given.count(only) && !self_test)
+      throw BadInput(fmt::format("--{} belongs to --self-test PROGRAM", only));
+  for (const char* other : {"suite", "case", "executor", "isolate", "properties"})
+    refuse_together(given, "self-test", other, "it chooses cases and kernels itself");
+  for (const char* other : {"csv", "junit", "html"})
+    refuse_together(given, "self-test", other, "its reports are --json and --markdown");
+  refuse_together(given, "trials", "suite", "random cases begin with the corpus; a suite is run by itself");
+  for (const char* other :
+       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank", "op",
+        "quant", "data", "tile", "tile-down", "layout", "kernel", "weights", "activations"})
+    refuse_together(given, "suite", other, "each line says it");
+  for (const char* other :
+       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})
+    refuse_together(given, "trials", other, "random cases choose it themselves");
+}
+
 void check_run(const Given& given, Options& o) {
   if (o.run.require_gpu) {
     if (o.run.executor_given && o.run.executor != "cuda")
@@ -189,20 +211,9 @@ void check_run(const Given& given, Options& o) {
                     o.run.executor));
   const bool process = o.run.executor.starts_with(kProcessPrefix);
   const bool sides = o.command == "upstream-check";  // which isolates what needs it
-  if (given.count("case-timeout") && !sides && !o.run.isolate && !process && o.run.executor != "cuda")
+  if (given.count("case-timeout") && !sides && !o.run.isolate && !process && o.run.self_test.empty() &&
+      o.run.executor != "cuda")
     throw BadInput("--case-timeout needs a worker process: add --isolate");
-  if (given.count("resume") && !given.count("trials") && !given.count("suite"))
-    throw BadInput("--resume belongs to long runs: --trials N or --suite FILE");
-  for (const char* other : {"trials", "suite", "case", "executor", "resume", "isolate"})
-    refuse_together(given, "self-test", other, "it chooses cases and kernels itself");
-  refuse_together(given, "trials", "suite", "random cases begin with the corpus; a suite is run by itself");
-  for (const char* other :
-       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank", "op",
-        "quant", "data", "tile", "tile-down", "layout", "kernel", "weights", "activations"})
-    refuse_together(given, "suite", other, "each line says it");
-  for (const char* other :
-       {"model", "tokens", "load", "hidden", "intermediate", "experts", "top-k", "tp", "ep", "rank"})
-    refuse_together(given, "trials", other, "random cases choose it themselves");
 }
 
 /// The file behind `path`, however it is written; empty for what may be written twice (standard output, a
@@ -257,6 +268,7 @@ Options parse_options(const Command& command, const std::vector<std::string>& wo
   check_files(given, o);
   if (!given.count("case")) check_op(given, o);
   check_run(given, o);
+  check_many(given);
   check_fail_on(o);
   if (o.command == "upstream-check") check_sides(given, o);
   if (o.command == "audit-jit") check_audit(given);

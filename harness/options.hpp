@@ -53,6 +53,8 @@ struct RunOptions {
   std::string properties;     // "P5,P12" or "all"; empty: none (harness/properties)
   std::string suite;          // file of Case lines, or an embedded one ("corpus")
   std::string self_test;      // program with planted faults; empty: no self-test
+  int self_test_seeds = 20;   // of random cases a fault
+  std::string faults;         // of the self-test: "M06,P12"; empty: all
   std::string journal;        // file of a run that may be resumed
   double judge_budget = 2e9;  // multiply-adds the judge may spend on one choice
   int schedules = 1;          // orders of the emulated SM's asynchronous completions, the plain one first

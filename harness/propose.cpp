@@ -132,20 +132,26 @@ bool exists(const Problem& p) {
   }
 }
 
-/// Whole layers, and one trial in four a grouped GEMM of the next contract, where the user named no op.
+/// Whole layers, one trial in four a grouped GEMM of the next contract and one in eight another op by itself,
+/// where the user named none.
 void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
+  constexpr std::array kSmall{Op::topk, Op::align, Op::quantize, Op::act_quant, Op::combine};
   p.op = frame.op, p.contract = frame.contract, p.gemm = frame.gemm;
-  if (frame.op_given || trial % 4 != 3) return;
+  if (frame.op_given) return;
+  if (trial % 8 == 5 && !frame.plain) p.op = kSmall[std::size_t(trial / 8) % kSmall.size()];
+  if (trial % 4 != 3) return;
   p.op = Op::grouped_gemm;
   p.contract = frame.contracts.empty() ? Contract(trial / 4 % 4)
                                        : frame.contracts[std::size_t(trial / 4) % frame.contracts.size()];
   p.gemm = 1 + *pick(0, 2);
 }
 
-/// Columns: mostly a few units; one draw in six is long enough to go round a pipeline of stages.
-std::int64_t width(std::int64_t unit, std::int64_t few) {
+/// Columns: mostly a few units; one draw in six is long enough to go round a pipeline of stages. A ragged
+/// one in four is no multiple of 16, so that rows lie further apart than they are wide.
+std::int64_t width(std::int64_t unit, std::int64_t few, bool ragged) {
   const std::int64_t units = *pick(0, 6) == 0 ? 10 * 128 / unit : few;
-  return *multiple(unit, int(units));
+  const std::int64_t whole = *multiple(unit, int(units));
+  return ragged && *pick(0, 4) == 0 ? whole - *pick<std::int64_t>(0, unit) : whole;
 }
 
 /// inv_rope_quant has heads instead of experts, and one scheme in two formats of its scales.
@@ -171,9 +177,10 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     s.top_k = *pick(1, std::min(s.experts, 8) + 1);
     s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
     p.rank = s.ep == 2 ? *pick(0, 2) : 0;
-    const std::int64_t unit = p.quant.block() ? 128 : 16;
-    s.hidden = width(unit, p.quant.block() ? 3 : 24);
-    s.intermediate = width(unit, p.quant.block() ? 3 : 24);
+    const std::int64_t unit = p.quant.block() ? 128 : 16, few = p.quant.block() ? 3 : 24;
+    const bool ragged = !p.quant.block() && !frame.plain;
+    s.hidden = width(unit, few, ragged);
+    s.intermediate = width(unit, few, ragged);
     if (!frame.plain) choose_activation(s);
     p.routing.router = *router(s);
     s.tokens = *tokens(size);

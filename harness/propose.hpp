@@ -12,7 +12,7 @@ namespace moe::harness {
 
 /// What a proposal keeps from the command line: op, contract, gemm and quantisation where given, kernel.
 struct ProposalFrame {
-  bool op_given = false;  // false: whole layers, and grouped GEMMs of every contract among them
+  bool op_given = false;  // false: whole layers, among them grouped GEMMs of every contract and other ops
   Op op = Op::moe_layer;
   Contract contract = Contract::contiguous;
   int gemm = 1;

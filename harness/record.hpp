@@ -69,13 +69,14 @@ struct JudgedElements {
 
 /// One planted fault in the self-test: what found it, how often, and how small it became.
 struct KillRow {
-  std::string fault, text;
+  std::string fault, kind, text;       // "M06", "bounds", what it does
   bool declared = false;               // judged to the bit; else as an outsider's kernel
-  int seeds = 0, killed = 0;           // command lines of other seeds, and those that failed
-  std::vector<std::string> killed_by;  // "truth" and properties, the most frequent first
-  std::string shrunk, trigger;         // Case lines: the smallest found, the smallest known
+  int seeds = 0, killed = 0;           // seeds of random cases, and those that had one that failed
+  int cases = 0;                       // median over seeds: cases run until the first that failed
+  std::vector<std::string> killed_by;  // what finds it in the shrunk case: "truth" and properties
+  std::string shrunk, trigger;         // Case lines: what the first found became, the smallest known
   double distance = 0;                 // how many times larger the first is (harness/self_test.hpp)
-  int runs = 0;                        // median over seeds: cases tried until the smallest
+  int runs = 0;                        // cases run until nothing became smaller
   std::string why_not;                 // it was not tried
 };
 

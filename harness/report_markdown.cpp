@@ -7,16 +7,13 @@
 #include "harness/reporters.hpp"
 
 namespace moe::harness {
-namespace {
 
-std::string cell(std::string_view text) {
+std::string markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : one_line(text))
     out += c == '|' ? std::string("\\|") : c == '<' ? std::string("&lt;") : std::string(1, c);
   return out;
 }
-
-}  // namespace
 
 std::string markdown_code(const std::string& any) {
   const std::string text = one_line(any);  // a line break would end the span, other bytes the document
@@ -27,6 +24,7 @@ std::string markdown_code(const std::string& any) {
 }
 
 std::string markdown_report(const Report& report) {
+  if (!report.self_test.empty()) return self_test_markdown(report.self_test);
   const auto columns = report_columns(report);
   std::string out = fmt::format("### moeproof {}: {}\n\n", report.command, summary_text(report));
   if (!report.cases.empty()) {
@@ -40,29 +38,21 @@ std::string markdown_report(const Report& report) {
   if (!columns.empty()) out += heading + "\n" + rule + "\n";
   for (std::size_t i = 0; i < report.cases.size(); ++i) {
     std::string line = "|";
-    for (const Column& c : columns) line += " " + cell(c.cells[i]) + " |";
+    for (const Column& c : columns) line += " " + markdown_cell(c.cells[i]) + " |";
     out += line + "\n";
   }
   for (const std::string& note : split(notes_text(report), '\n'))
-    if (!note.empty()) out += fmt::format("\n- {}\n", cell(note));
-  if (!report.self_test.empty())
-    out += "\n| fault | what | judged | seeds | by | shrunk | distance |\n|---|---|---|---:|---|---|---:|\n";
-  for (const KillRow& row : report.self_test)
-    out += fmt::format("| {} | {} | {} | {}/{} | {} | {} | {} |\n", row.fault, cell(row.text),
-                       row.declared ? "declared" : "undeclared", row.killed, row.seeds,
-                       cell(row.why_not.empty() ? killers_text(row) : row.why_not),
-                       row.shrunk.empty() ? "" : markdown_code(row.shrunk),
-                       row.distance > 0 ? fmt::format("{:.1f}", row.distance) : "");
+    if (!note.empty()) out += fmt::format("\n- {}\n", markdown_cell(note));
   if (!report.properties.empty())
     out += "\n| property | held | failed | skipped | why |\n|---|---:|---:|---:|---|\n";
   for (const PropertyCount& p : report.properties)
-    out += fmt::format("| {} {} | {} | {} | {} | {} |\n", p.id, cell(p.statement), p.held, p.failed,
-                       p.skipped, cell((p.never_applied() ? "never applied: " : "") + p.reason));
+    out += fmt::format("| {} {} | {} | {} | {} | {} |\n", p.id, markdown_cell(p.statement), p.held, p.failed,
+                       p.skipped, markdown_cell((p.never_applied() ? "never applied: " : "") + p.reason));
   for (const CaseRecord& r : report.cases) {
     if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
-    out += fmt::format("\n- {}\n", cell(verdict_text(*r.verdict)));
+    out += fmt::format("\n- {}\n", markdown_cell(verdict_text(*r.verdict)));
     if (!r.verdict->fault_class.empty())
-      out += fmt::format("  - looks like {}\n", cell(r.verdict->fault_class));
+      out += fmt::format("  - looks like {}\n", markdown_cell(r.verdict->fault_class));
     if (!r.verdict->replay.empty()) out += fmt::format("  - replay: {}\n", markdown_code(r.verdict->replay));
   }
   if (report.errors.n > 0)

@@ -135,7 +135,7 @@ std::string table_report(const Report& report, bool colours) {
   if (std::any_of(report.cases.begin(), report.cases.end(),
                   [](const CaseRecord& r) { return bool(r.prediction); }))
     out += prediction_text(report) + "\n";
-  out += notes_text(report) + properties_text(report) + self_test_text(report) + failures_text(report);
+  out += notes_text(report) + properties_text(report) + failures_text(report);
   if (report.errors.n > 0)
     out += fmt::format(
         "model against measured over {} cases: mean error {:.1f} %, median {:.1f} %, p90 {:.1f} %\n",

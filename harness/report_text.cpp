@@ -124,30 +124,6 @@ std::string summary_text(const Report& report) {
   return text + count_text(judged.to_the_bit) + " to the bit, the others within bounds";
 }
 
-std::string killers_text(const KillRow& row) {
-  constexpr std::size_t kNamed = 3;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(row.killed_by.size(), kNamed); ++i)
-    text += (text.empty() ? "" : ", ") + row.killed_by[i];
-  if (row.killed_by.size() > kNamed) text += fmt::format(" +{}", row.killed_by.size() - kNamed);
-  return text;
-}
-
-std::string self_test_text(const Report& report) {
-  std::string out;
-  for (const KillRow& row : report.self_test) {
-    const char* way = row.declared ? "declared" : "undeclared";
-    if (!row.why_not.empty()) {
-      if (row.declared) out += fmt::format("{:<6} not tried: {}\n", row.fault, row.why_not);
-      continue;
-    }
-    out += fmt::format("{:<6} {:<10} {:>2}/{:<2} {:<24} {:>6} {:>4} runs  {}\n", row.fault, way, row.killed,
-                       row.seeds, killers_text(row),
-                       row.distance > 0 ? fmt::format("{:.1f}x", row.distance) : "", row.runs, row.text);
-  }
-  return out;
-}
-
 std::string property_line(const PropertyCount& p) {
   std::string text = p.never_applied() ? "never applied" : fmt::format("{} held", p.held);
   if (p.failed > 0) text += fmt::format(", {} failed", p.failed);

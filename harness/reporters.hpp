@@ -36,6 +36,8 @@ std::string shape_text(const Problem&);
 std::string verdict_text(const Verdict&);
 /// Text with <, >, &, quotes escaped and control characters dropped: for XML and HTML.
 std::string escape_markup(std::string_view text);
+/// Text on one line in which a cell of a Markdown table does not end.
+std::string markdown_cell(std::string_view text);
 /// A Markdown code span whose fence is longer than any run of backticks inside.
 std::string markdown_code(const std::string& text);
 /// Layout, tile and tile_down where it differs: "swap_ab 16x128x128".
@@ -53,10 +55,12 @@ std::string notes_text(const Report&);
 std::string properties_text(const Report&);
 /// "P12 9 held, 1 skipped (it needs two tokens)".
 std::string property_line(const PropertyCount&);
-/// The self-test's rows: fault, who found it, seeds, distance; empty where there are none.
-std::string self_test_text(const Report&);
-/// "P1, truth +3", "19/20", "1.5x".
-std::string killers_text(const KillRow&);
+/// The self-test's rows: fault, who found it, seeds, distance; then a line a kind of fault.
+std::string self_test_text(const std::vector<KillRow>&);
+/// A row of it.
+std::string kill_line(const KillRow&);
+/// The same as two tables.
+std::string self_test_markdown(const std::vector<KillRow>&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
 /// "passed", "passed (bounds)" where the bits of some stage could not be compared, "passed (exp)" where an exp

@@ -9,21 +9,42 @@
 
 namespace moe::harness {
 
-/// Judged as a kernel of ours: the worker's words are trusted, its roundings known.
+namespace {
+
+std::string_view name(device::FaultKind kind) {
+  switch (kind) {
+    case device::FaultKind::protocol:
+    case device::FaultKind::generation:
+      return "protocol";
+    case device::FaultKind::bounds:
+      return "bounds";
+    case device::FaultKind::value:
+      return "value";
+    case device::FaultKind::host:
+      return "host";
+  }
+  return "?";
+}
+
+std::string why_not(const device::FaultInfo& f) {
+  if (f.card_only) return "the emulated SM cannot show it";
+  return f.heavy ? "it needs more rows than random cases have" : "";
+}
+
+}  // namespace
+
 FaultSource faults_of_program(const std::string& program, double seconds) {
   FaultSource source;
   for (const device::FaultInfo& f : device::kFaults)
     if (f.fault != device::Fault::none)
-      source.faults.push_back({std::string(f.id), std::string(f.what), std::string(f.trigger),
-                               f.kind == device::FaultKind::value,
-                               f.card_only ? "the emulated SM cannot show it" : ""});
-  source.plant = [program, seconds](const PlantedFault& f, bool declared,
-                                    std::uint64_t seed) -> std::unique_ptr<device::Executor> {
+      source.faults.push_back({std::string(f.id), std::string(name(f.kind)), std::string(f.what),
+                               std::string(f.trigger), f.kind == device::FaultKind::value, why_not(f)});
+  source.plant = [program, seconds](const PlantedFault& f,
+                                    bool declared) -> std::unique_ptr<device::Executor> {
     if (!declared)
-      return open_process_executor(fmt::format("{} --fault {} --seed {}", shell_word(program), f.id, seed),
-                                   seconds)
-          .executor;
-    WorkerPlan worker{program, {"--fault", f.id, "--seed", std::to_string(seed)}, seconds};
+      return open_process_executor(fmt::format("{} --fault {}", shell_word(program), f.id), seconds).executor;
+    // as a kernel of ours: the worker's words are trusted, its roundings known
+    WorkerPlan worker{program, {"--fault", f.id}, seconds};
     return std::make_unique<IsolatedExecutor>(make_executor({"emulated"}), worker);
   };
   return source;

@@ -39,7 +39,17 @@ std::int64_t halve(std::int64_t value, std::int64_t unit) {
   return half >= unit ? half : value;
 }
 
+/// As many experts as a token has slots, each with every token: loads and routers that name experts, or that
+/// need many, would hold smaller shapes back.
+void crowd(Case& c, int top_k) {
+  c.problem.routing = RoutingSpec{};
+  c.problem.shape.ep = 1, c.problem.rank = 0;
+  c.problem.shape.experts = c.problem.shape.top_k = top_k;
+}
+
 void add_sizes(Moves& moves) {
+  moves.add([](Case& c) { crowd(c, 1); });
+  moves.add([](Case& c) { crowd(c, c.problem.shape.top_k); });
   moves.add([](Case& c) { c.problem.shape.tokens /= 2; });
   moves.add([](Case& c) {
     MoeShape& s = c.problem.shape;

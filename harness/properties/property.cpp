@@ -22,7 +22,7 @@ std::pair<int, std::string_view> order_of(std::string_view id) {
 }
 
 const OtherProperty kElsewhere[] = {
-    {"P13", "Another kernel on a second stream changes no bit.", "ci/gpu: needs streams of a card"},
+    {"P13", "Another kernel on a second stream changes no bit.", "not tried: an executor has one stream"},
     {"P17", "Every output element is written.", "every run: outputs are poisoned with NaN and then judged"},
     {"P33b", "A large block of K does not swallow small ones behind it.",
      "infer-semantics: the probe `chains`"},
@@ -33,7 +33,8 @@ const OtherProperty kElsewhere[] = {
     {"P44c", "Ids of 32 and 64 bits give the same.", "not tried: the contract has 32 bits"},
     {"P47", "Offsets behind 2^31 are right.", "check --suite large, on a card"},
     {"P48", "Fewer SMs give the same bits.", "tests/agreement: the emulated SM with other counts"},
-    {"P50", "Dependent launch changes no bit.", "ci/gpu"},
+    {"P50", "Dependent launch changes no bit.",
+     "every run on the emulated SM: it checks what is read in front of the wait"},
     {"P51", "One compilation serves a sweep of tokens.", "not tried: built-in kernels are compiled ahead"},
     {"P52", "Errors grow no faster in K than the bound.", "reference/README.md: bound_alarm"},
     {"P53", "Time grows with the tokens, and the model ranks layouts as measured.", "bench, compare"},

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include "harness/properties/conditions.hpp"
 #include "harness/properties/property.hpp"
+#include "sim/counts.hpp"
 
 namespace moe::harness {
 namespace {
@@ -102,6 +104,23 @@ std::string refusal_has_a_reason(Subject& s) {
   return refusal == "no reason" ? "a refusal without a reason" : "";
 }
 
+/// CTAs are as many as the machine has SMs; all else follows from the contract.
+std::string work_as_counted(Subject& s) {
+  const Counts& is = *s.plan().counts;
+  const Counts due = sim::count(s.problem(), s.trial().choice, s.load(), 1);
+  const std::tuple<const char*, std::int64_t, std::int64_t> parts[] = {
+      {"tiles", is.tiles, due.tiles},
+      {"wgmma instructions", is.wgmma_total(), due.wgmma_total()},
+      {"mma.sync instructions", is.mma, due.mma},
+      {"TMA loads", is.tma_loads, due.tma_loads},
+      {"bytes of TMA loads", is.tma_load_bytes, due.tma_load_bytes}};
+  for (const auto& [what, has, wants] : parts) {
+    s.note(1, 1);
+    if (has != wants) return fmt::format("{} {}, {} are due", has, what, wants);
+  }
+  return {};
+}
+
 bool is(const Subject& s, std::initializer_list<std::string_view> executors) {
   return std::find(executors.begin(), executors.end(), s.plan().executor->name()) != executors.end();
 }
@@ -150,6 +169,15 @@ const Property kTable[] = {
        return is(s, {"emulated"}) ? std::string() : "only the emulated SM chooses its schedule";
      },
      other_schedules},
+    {"P54", PropertyClass::contract, "The GEMMs do the work that their contract fixes, and no more.",
+     "built-in kernels, an executor that counts",
+     "a tile for an expert without rows, a panel that is computed twice, a load too many",
+     [](const Subject& s) {
+       return first_of({only_for(s, {Op::moe_layer, Op::grouped_gemm}), needs_tokens(s, 1),
+                        built_in(s, "what a foreign kernel should do is not known"),
+                        s.plan().counts ? "" : "the executor counts nothing"});
+     },
+     work_as_counted},
 };
 
 }  // namespace

@@ -59,6 +59,8 @@ Subject::Subject(const Case& resolved, const Routing& routing, const TensorSet& 
       inputs_(given_inputs(resolved.problem, routing, inputs)),
       plan_(plan) {}
 
+ExpertLoad Subject::load() const { return routing_.load(first_expert(), shape().local_experts()); }
+
 const TensorSet& Subject::outputs() {
   if (!outputs_) outputs_ = run(inputs_);
   return *outputs_;

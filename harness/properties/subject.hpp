@@ -31,6 +31,7 @@ struct SubjectPlan {
   bool known_arithmetic = false;  // declared or inferred: sums have one order whatever the shape
   bool deterministic = true;
   int threads = 1;
+  std::optional<Counts> counts = {};  // of the case's own run; empty where the executor cannot count
 };
 
 class Subject {
@@ -43,6 +44,7 @@ class Subject {
   Op op() const { return case_.problem.op; }
   const SubjectPlan& plan() const { return plan_; }
   int first_expert() const { return problem().rank * shape().local_experts(); }
+  ExpertLoad load() const;  // rows of this rank's experts
   bool is_local(std::int32_t id) const {
     return id >= first_expert() && id < first_expert() + shape().local_experts();
   }

@@ -55,6 +55,7 @@ SubjectPlan plan_of(const OpenTrial& trial, const RunPlan& plan) {
       ground.declared.has_value() || (ground.inferred != nullptr && ground.inferred->known());
   subject.deterministic = is_deterministic(*plan.executor, trial.record.trial);
   subject.threads = plan.threads;
+  subject.counts = trial.record.counts;
   return subject;
 }
 

@@ -383,6 +383,10 @@ TEST_F(Cli, SuitesAndPropertiesRun) {
   refuses("check " + kSmall + "--resume j", "belongs to long runs");
   refuses("check " + kSmall + "--properties P999", "is no property");
   refuses("report", "needs a journal");
+  refuses("check --trials 3 --faults M06", "--faults belongs to --self-test");
+  refuses("check --self-test x --suite corpus", "it chooses cases and kernels itself");
+  refuses("check --self-test x --html y", "its reports are --json and --markdown");
+  refuses("check --self-test x --faults nope", "no fault 'nope' is planted");
   EXPECT_NE(run("list properties").out.find("P4b"), std::string::npos);
 }
 

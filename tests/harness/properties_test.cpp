@@ -14,6 +14,7 @@
 #include "harness/properties/property.hpp"
 #include "harness/properties/tensor_changes.hpp"
 #include "harness/propose.hpp"
+#include "sim/counts.hpp"
 #include "tests/harness/planted_executor.hpp"
 
 namespace moe::harness {
@@ -347,8 +348,9 @@ PropertyOutcome outcome_of(const char* property, const char* line, const Planted
   const Case c = parse_case(line);
   const CaseRecord record = run_problem(c.problem, {c.choice}, plan).front();
   if (record.properties.size() != 1) return {property, PropertyState::skipped, "it was not tried"};
-  if (record.properties[0].state == PropertyState::failed)
+  if (record.properties[0].state == PropertyState::failed) {
     EXPECT_EQ(record.verdict->correctness, Correctness::failed) << property;
+  }
   return record.properties[0];
 }
 
@@ -376,9 +378,62 @@ TEST(Properties, EachFindsItsFault) {
   }
 }
 
-// Catches a property that nobody proves: P15, P45 and P49 are about executors that a planted kernel is not.
+/// A right kernel that counts its work, and does `more` tiles than are due.
+class Counting : public PlantedExecutor {
+ public:
+  explicit Counting(int more) : PlantedExecutor(right_kernel()), more_(more) {}
+  device::Opened open(const Case& c) override {
+    device::Opened opened = PlantedExecutor::open(c);
+    opened.session = std::make_unique<Session>(std::move(opened.session), more_);
+    return opened;
+  }
+
+ private:
+  class Session : public device::Session {
+   public:
+    Session(std::unique_ptr<device::Session> inner, int more) : inner_(std::move(inner)), more_(more) {}
+    void bind(const TensorSet& inputs) override { inner_->bind(inputs); }
+    device::RunResult run(device::RunMode mode) override {
+      device::RunResult result = inner_->run(mode);
+      const Case c = resolved();
+      result.counts = sim::count(c.problem, c.choice,
+                                 routing_of(c.problem).load(0, c.problem.shape.local_experts()), 132);
+      result.counts.tiles += more_;
+      result.counted = true;
+      return result;
+    }
+    Measurement time(const device::TimingPlan&) override { return {}; }
+    Case resolved() const override { return inner_->resolved(); }
+
+   private:
+    std::unique_ptr<device::Session> inner_;
+    int more_;
+  };
+  int more_;
+};
+
+// Catches: counts that are not compared, or that depend on the machine's SMs.
+TEST(Properties, WorkThatIsNotDueIsFound) {
+  static const Hardware hardware = load_hardware("h200");
+  for (const char* line : {kLayer, kGemm})
+    for (const int more : {0, 1}) {
+      Counting executor(more);
+      RunPlan plan;
+      plan.executor = &executor;
+      plan.hardware = &hardware;
+      plan.properties = find_properties("P54");
+      const Case c = parse_case(line);
+      const CaseRecord record = run_problem(c.problem, {c.choice}, plan).front();
+      ASSERT_EQ(record.properties.size(), 1u);
+      EXPECT_EQ(record.properties[0].state, more ? PropertyState::failed : PropertyState::held)
+          << record.properties[0].reason;
+    }
+}
+
+// Catches a property that nobody proves: P15, P45 and P49 are about executors that a planted kernel is not,
+// P54 has its own test.
 TEST(Properties, NoneIsLeftUnproven) {
-  std::set<std::string_view> proven{"P15", "P45", "P49"};
+  std::set<std::string_view> proven{"P15", "P45", "P49", "P54"};
   for (const Fault& fault : all_faults()) proven.insert(fault.property);
   for (const Property& p : properties()) EXPECT_TRUE(proven.contains(p.id)) << p.id;
 }

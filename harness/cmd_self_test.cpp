@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "fixtures/files/hardware_file.hpp"
+#include "harness/cli.hpp"
+#include "harness/executors.hpp"
+#include "harness/exit_code.hpp"
+#include "harness/kill_file.hpp"
+#include "harness/reporters.hpp"
+#include "harness/self_test.hpp"
+#include "harness/suite.hpp"
+
+namespace moe::harness {
+namespace {
+
+bool all_kept(const std::vector<KillRow>& rows, const FaultSource& source) {
+  return std::all_of(rows.begin(), rows.end(), [&](const KillRow& row) {
+    return std::all_of(source.faults.begin(), source.faults.end(),
+                       [&](const PlantedFault& f) { return f.id != row.fault || keeps_promise(row, f); });
+  });
+}
+
+}  // namespace
+
+int cmd_self_test(const Options& o, const Streams& s) {
+  const Hardware hardware = load_hardware(o.hardware);
+  const TimeBudget budget(o.run.time_budget_s);
+  SelfTestPlan plan;
+  plan.seeds = o.run.self_test_seeds;
+  if (o.run.trials > 0) plan.trials = o.run.trials;
+  plan.threads = host_threads();
+  plan.first_seed = o.problem.seed;
+  plan.hardware = &hardware;
+  plan.out_of_time = [&] { return budget.over(); };
+  FaultSource source = faults_of_program(o.run.self_test, o.run.case_time_s);
+  choose_faults(source, o.run.faults, o.run.shard);
+  const std::string& file = o.run.journal;
+  if (!file.empty())
+    plan.done = open_kill_file(
+        file, fmt::format("seeds={} trials={} seed={}", plan.seeds, plan.trials, plan.first_seed));
+  plan.tell = [&](const KillRow& row) {
+    if (!file.empty()) append_row(file, row);
+    if (o.output.quiet) return;
+    s.err << kill_line(row) << std::flush;
+  };
+  Report report;
+  report.command = o.command;
+  report.self_test = run_self_test(source, plan);
+  if (!o.output.quiet && !reports_to_stdout(o.output)) s.out << self_test_text(report.self_test);
+  write_reports(report, o.output, s.out);
+  if (budget.over()) return int(ExitCode::time_budget);
+  return int(all_kept(report.self_test, source) ? ExitCode::passed : ExitCode::failed);
+}
+
+}  // namespace moe::harness
