@@ -60,6 +60,14 @@ constexpr const char* kShowMore =
 // Where every correct kernel gives the same bits, any Semantics tells them.
 const Semantics kAny;
 
+/// Whether the router gives every slot the weight 1: a sum over one expert, divided by itself.
+bool weighs_by_one(const Problem& p) {
+  const RouterSpec& router = p.routing.router;
+  const bool divides = router.kind == RouterKind::topk_softmax ||
+                       (router.renormalise && router.kind != RouterKind::top1_sigmoid);
+  return p.shape.top_k == 1 && divides && router.scale == 1 && p.routing.load.kind != LoadKind::trace;
+}
+
 /// What the data of a pass could not show, whatever was judged; empty where they show all.
 std::string not_shown(const Problem& p) {
   if (p.op == Op::topk || p.op == Op::align) return "";
@@ -67,8 +75,11 @@ std::string not_shown(const Problem& p) {
   if (p.data == DataMode::exact)
     return activates ? "exact data cannot show the activation or a rounding"
                      : "exact data cannot show a rounding";
-  const bool sums = p.op == Op::moe_layer || p.op == Op::grouped_gemm;
-  return p.data == DataMode::coded && sums ? "coded data cannot show a sum or a rounding" : "";
+  const bool coded = p.data == DataMode::coded, combines = p.op == Op::moe_layer || p.op == Op::combine;
+  if (coded && p.op == Op::combine) return "coded data cannot show a routing weight or a rounding";
+  if (coded && (p.op == Op::moe_layer || p.op == Op::grouped_gemm))
+    return "coded data cannot show a sum or a rounding";
+  return combines && weighs_by_one(p) ? "one expert a token has the weight 1: no routing weight shows" : "";
 }
 
 /// Numbers of a truth's bits: what is due where zeros may have either sign.

@@ -183,7 +183,7 @@ WorkerHello read_hello(const Json& answer) {
     throw BadInput(fmt::format("the worker speaks protocol {}, this program speaks {}",
                                excerpt(version.dump()), kProtocolVersion));
   hello.name = get_or<std::string>(answer, "name", "");
-  hello.refusal = get_or<std::string>(answer, "refusal", "");
+  hello.refusal = excerpt(get_or<std::string>(answer, "refusal", ""), kLongestReason);
   hello.graph = get_or<bool>(answer, "graph", false);
   hello.ids = get_or<bool>(answer, "ids", false);
   if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())

@@ -178,8 +178,7 @@ def kernel(**declared):
 
 
 def scales_as(layout, a_scale, a_codes, problem):
-    """The activation scales of grouped_gemm in the kernel's layout: `row` has one scale (or K/128 of them) for each row of
-    a_codes, masked batches included; `mn_major` is [K/128, rows padded to 4]."""
+    """The scales in the kernel's layout: `row`: one, or K/128, for each row of a_codes; `mn_major`: [K/128, rows padded to 4]."""
     rows, given = a_codes.shape[:-1], problem["scale_layout"]
     if problem["quant"] != "block128":
         return a_scale.reshape(rows) if problem["quant"] == "token_channel" else a_scale
@@ -201,6 +200,7 @@ class Call:
         self.inputs, self.types, self.filled = read_tensors(path)
         if self.kernel.op == "grouped_gemm":
             self.inputs["a_scale"] = scales_as(self.kernel.scale_layout, self.inputs["a_scale"], self.inputs["a_codes"], self.problem)
+            self.scales = self.inputs["a_scale"].tobytes()
 
     def canonical(self, name):
         while name not in self.inputs and name not in self.kernel.outputs and name in ALIASES:
@@ -220,10 +220,8 @@ class Call:
         return chosen
 
     def by_name(self, returned):
-        if returned is None:
-            return {}
-        if isinstance(returned, dict):
-            return {self.canonical(name): value for name, value in returned.items()}
+        if returned is None or isinstance(returned, dict):
+            return {self.canonical(name): value for name, value in (returned or {}).items()}
         values = returned if isinstance(returned, (tuple, list)) else [returned]
         if len(values) != len(self.kernel.outputs):
             raise TypeError(f"{self.kernel.name} returned {len(values)} tensors; its outputs are {', '.join(self.kernel.outputs)}")
@@ -263,8 +261,9 @@ class Call:
             raise TypeError(f"{self.kernel.name} gave a tensor of type {value.dtype}")
         return value, plain[value.dtype]
 
-    def findings(self):
-        return []  # moeproof itself looks at the shared bytes
+    def findings(self):  # moeproof itself looks at the shared bytes; a_scale may be a copy
+        changed = self.kernel.op == "grouped_gemm" and self.scales != self.inputs["a_scale"].tobytes()
+        return ["the kernel changed its input 'a_scale'"] if changed else []
 
     def time(self, plan):
         return None  # a CPU says nothing about a card

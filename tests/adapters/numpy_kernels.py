@@ -373,6 +373,13 @@ def changes_input(a, a_scale, w, w_scale, masked_m, out):
 
 
 @wrong
+def changes_scales(a, a_scale, w, w_scale, masked_m, out):
+    """Of rows that hold nothing, in the adapter's own copy: moeproof does not see it, and no second run differs."""
+    masked(a, a_scale, w, w_scale, masked_m, out)
+    a_scale[int(np.argmin(masked_m)), -1] = 7
+
+
+@wrong
 def writes_unused(a, a_scale, w, w_scale, masked_m, out):
     """Weights of an expert without rows: moeproof never filled them."""
     masked(a, a_scale, w, w_scale, masked_m, out)

@@ -50,6 +50,7 @@ WRONG = [  # kernel, verdict, words of the reason
     ("another_size", "failed", ", 255]: it has 255 columns where 256 are due"),
     ("out_of_bounds", "failed", "out of bounds: 2 bytes behind the end of 'c'"),
     ("changes_input", "failed", "changed its input 'w'"),
+    ("changes_scales", "failed", "changed its input 'a_scale'"),
     ("random", "failed", "two runs gave different bytes"),
     ("random_declared", "passed", ""),
     ("boasts", "failed", "of c are wrong"),
@@ -108,6 +109,8 @@ def main():
     combine = SIZES + ["--op", "combine", "--tokens", "70", "--kernel"]
     t.expect(Outcome(PROGRAM, KERNELS, combine + ["zeros_when_small"]), "failed", "of out are wrong", "zeros in a probe")
     t.expect(Outcome(PROGRAM, KERNELS, combine + ["returns_more"]), "passed", "not judged: 'junk', which op combine does not have", "more")
+    t.expect(Outcome(PROGRAM, KERNELS, combine + ["returns_more", "--data", "coded"]), "passed",
+             "coded data cannot show a routing weight", "coded weights are 0 and 1")
     divides = Outcome(PROGRAM, KERNELS, SIZES + ["--op", "quantize", "--tokens", "70", "--kernel", "divides_when_small"])
     t.expect(divides, "passed", "quant_formula multiply_inverse where probes gave divide", "another rounding at another size")
     forgets = Outcome(PROGRAM, KERNELS, GEMM + ["--tokens", "9", "--kernel", "forgets_contract"])

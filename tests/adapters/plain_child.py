@@ -143,7 +143,7 @@ for line in sys.stdin:
         if FAULT in ("ids", "late", "no-id"):
             answer["ids"] = True
         if FAULT == "no-gpu":
-            answer["refusal"] = "no GPU here"
+            answer["refusal"] = "no\nGPU \x1b[31mhere"
         if FAULT == "draws":  # a word of moeproof's own workers: nothing would be looked at
             answer["draws"] = True
         if FAULT == "bad-hello":

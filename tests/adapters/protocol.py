@@ -63,7 +63,7 @@ FAULTS = [  # fault, verdict, words of the reason
     ("late", "crashed", "answered 'run', request 4, with the id 3"),
     ("no-id", "crashed", "answered 'open', request 2, with no id"),
     ("another-id", "crashed", "answered 'open', request 2, with the id 3"),
-    ("no-gpu", "skipped", "no GPU here"),
+    ("no-gpu", "skipped", r"no\x0aGPU \x1b[31mhere"),
 ]
 
 

@@ -192,6 +192,16 @@ TEST(ForeignJudging, AWeightAppliedTwiceFails) {
   EXPECT_EQ(wrong.check(layer_case()).correctness, Correctness::failed);
 }
 
+// Catches: a plain pass where every weight is 1, so that one squared, or none, gives the same output.
+TEST(ForeignJudging, AWeightOfOneIsSaidNotToShow) {
+  Kernel right(follows(semantics_preset("moeproof", {})));
+  Case c = layer_case();
+  c.problem.shape.top_k = 1;
+  EXPECT_TRUE(says(right.check(c), "no routing weight shows"));
+  c.problem.routing.router.renormalise = false;
+  EXPECT_FALSE(says(right.check(c), "no routing weight shows"));
+}
+
 /// A fault in probes alone: they have six tokens.
 LayerFunction wrong_when_small(void (*fault)(TensorSet&)) {
   const LayerFunction right = follows(semantics_preset("moeproof", {}));
