@@ -114,20 +114,7 @@ LayerFunction with_mixed_gemm(const Semantics& s, std::int64_t from_tokens) {
 
 /// combine that adds the last slot first: right, and of no known Semantics.
 LayerFunction with_combine_backwards(const Semantics& s) {
-  const auto backwards = [](const Problem& p, const TensorSet& in, TensorSet& out) {
-    const auto y = out.at("gemm2").as<std::uint16_t>();
-    const auto weights = in.at("topk_weights").as<float>();
-    const std::int64_t k = p.shape.top_k, hidden = p.shape.hidden;
-    for (std::int64_t t = 0; t < p.shape.tokens; ++t)
-      for (std::int64_t h = 0; h < hidden; ++h) {
-        float acc = 0;
-        for (std::int64_t pair = (t + 1) * k; pair-- > t * k;)
-          acc =
-              __builtin_fmaf(weights[std::size_t(pair)], decode_bf16(y[std::size_t(pair * hidden + h)]), acc);
-        out.at("out").as<std::uint16_t>()[std::size_t(t * hidden + h)] = encode_bf16(acc);
-      }
-  };
-  return behind_router(changed(s, LayerStage::combine, backwards));
+  return behind_router(changed(s, LayerStage::combine, last_slot_first));
 }
 
 // Catches: the same where nothing known explains the larger size: bounds judge that stage, and it alone.
@@ -200,6 +187,23 @@ TEST(ForeignJudging, AWeightOfOneIsSaidNotToShow) {
   EXPECT_TRUE(says(right.check(c), "no routing weight shows"));
   c.problem.routing.router.renormalise = false;
   EXPECT_FALSE(says(right.check(c), "no routing weight shows"));
+}
+
+// Catches: a layer some per cent too large that passes, since what is carried to its only tensor is wider
+// than that.
+TEST(ForeignJudging, AWideBoundOnTheOnlyTensorIsNoPass) {
+  const LayerFunction right = with_combine_backwards(semantics_preset("moeproof", {}));
+  const auto larger = [=](const Problem& p, const TensorSet& in) {
+    TensorSet out = right(p, in);
+    if (p.shape.tokens > 30)  // not in probes, which would tell
+      for (std::uint16_t& y : out.at("out").as<std::uint16_t>()) y = encode_bf16(decode_bf16(y) * 1.03f);
+    return out;
+  };
+  Kernel wrong(only_out(larger));
+  Case c = layer_case(512);  // 46 % of its elements have too wide a bound: fewer than half
+  c.problem.data = DataMode::nasty;
+  const Verdict v = wrong.check(c);
+  EXPECT_EQ(v.correctness, Correctness::mistrusted) << v.reason;
 }
 
 /// A fault in probes alone: they have six tokens.

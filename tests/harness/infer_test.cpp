@@ -211,20 +211,7 @@ std::vector<Strange> strange_kernels() {
   };
   all.push_back(
       {"product cut to bf16", changed(s, LayerStage::act_quant, cut_product), LayerStage::act_quant});
-  const auto backwards = [](const Problem& p, const TensorSet& in, TensorSet& out) {
-    const auto y = out.at("gemm2").as<std::uint16_t>();
-    const auto weights = in.at("topk_weights").as<float>();
-    const std::int64_t k = p.shape.top_k, hidden = p.shape.hidden;
-    for (std::int64_t t = 0; t < p.shape.tokens; ++t)
-      for (std::int64_t h = 0; h < hidden; ++h) {
-        float acc = 0;
-        for (std::int64_t pair = (t + 1) * k; pair-- > t * k;)
-          acc =
-              __builtin_fmaf(weights[std::size_t(pair)], decode_bf16(y[std::size_t(pair * hidden + h)]), acc);
-        out.at("out").as<std::uint16_t>()[std::size_t(t * hidden + h)] = encode_bf16(acc);
-      }
-  };
-  all.push_back({"last slot first", changed(s, LayerStage::combine, backwards), LayerStage::combine});
+  all.push_back({"last slot first", changed(s, LayerStage::combine, last_slot_first), LayerStage::combine});
   return all;
 }
 

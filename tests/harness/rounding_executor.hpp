@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "device/executor.hpp"
+#include "fixtures/problem/number_formats.hpp"
 #include "harness/infer/candidates.hpp"
 #include "reference/layer.hpp"
 #include "reference/truth.hpp"
@@ -40,6 +41,20 @@ inline LayerFunction changed(const Semantics& s, LayerStage stage, StageChange c
     }
     return out;
   };
+}
+
+/// combine that adds the last slot first: right, and of no known Semantics.
+inline void last_slot_first(const Problem& p, const TensorSet& inputs, TensorSet& outputs) {
+  const auto y = outputs.at("gemm2").as<std::uint16_t>();
+  const auto weights = inputs.at("topk_weights").as<float>();
+  const std::int64_t k = p.shape.top_k, hidden = p.shape.hidden;
+  for (std::int64_t t = 0; t < p.shape.tokens; ++t)
+    for (std::int64_t h = 0; h < hidden; ++h) {
+      float acc = 0;
+      for (std::int64_t pair = (t + 1) * k; pair-- > t * k;)
+        acc = __builtin_fmaf(weights[std::size_t(pair)], decode_bf16(y[std::size_t(pair * hidden + h)]), acc);
+      outputs.at("out").as<std::uint16_t>()[std::size_t(t * hidden + h)] = encode_bf16(acc);
+    }
 }
 
 /// What an inference left under the tightest form of exp: the others hold it, and with it more.
