@@ -95,6 +95,18 @@ def check_interpreter(tests):
         tests.hold((made.on, made.graph) == (on, on == "cuda"), f"TRITON_INTERPRET={variable}", made.on)
 
 
+def check_stream(tests):
+    """Would catch a stream that is not a function of its seed, steps outside the documented limits, a percentile off by one."""
+    spec = importlib.util.spec_from_file_location("triton_stalls", EXAMPLES / "triton_stalls.py")
+    stalls = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stalls)
+    stream = stalls.server_stream(1, 500, 8)
+    tests.hold(stream == stalls.server_stream(1, 500, 8) != stalls.server_stream(2, 500, 8), "the stream follows its seed")
+    tests.hold(stream[0][1] and all(4 <= count <= 8192 + 8 if arrives else 1 <= count <= 8 for count, arrives in stream),
+               "a step has its prompt and a token a running request")
+    tests.hold(stalls.percentiles(range(1, 1001)) == {"p50": 500, "p99": 990, "p99.9": 999, "max": 1000}, "percentiles")
+
+
 def main():
     sys.dont_write_bytecode = True
     tests = Tests()
@@ -105,6 +117,7 @@ def main():
     check_refusals(tests)
     check_obstacle(tests)
     check_interpreter(tests)
+    check_stream(tests)
     tests.finish()
 
 

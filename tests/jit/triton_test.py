@@ -4,7 +4,8 @@
 triton_test.py PROGRAM SOURCE
 
 Would catch a Triton that specialises otherwise than the one recorded, records that nobody can make again, and an audit that
-disagrees with the compilations that Triton has just done: of a trace, of the cache they filled, of their log.
+disagrees with the compilations that Triton has just done: of a trace, of the cache they filled, of their log, of the four forms
+of triton_stalls.py.
 """
 import json
 import pathlib
@@ -68,6 +69,11 @@ def main():
         assert {name: k["compiled"] for name, k in small.items()} == {
             "by_value": 3, "by_pointer": 2, "by_width": 2, "by_option": 2, "by_constexpr": 2, "once": 1}, small
         assert audit("--log", str(out / "monitor.log"))["compiled"] == sum(map(len, found.values()))
+        stalls = subprocess.run([sys.executable, SOURCE / "harness/adapters/examples/triton_stalls.py", "--moeproof", PROGRAM,
+                                 "--trace", trace, "--json", out / "stalls.json"], capture_output=True, text=True)
+        assert stalls.returncode == 0, stalls.stdout + stalls.stderr  # every form compiles at the launches that audit-jit names
+        forms = json.loads((out / "stalls.json").read_text())["forms"]
+        assert [form["measured"]["variants"] for form in forms.values()] == [4, 2, 1, 1], forms
     print(f"Triton {triton.__version__} compiles where audit-jit says")
 
 
