@@ -3,6 +3,8 @@
 #pragma once
 #include <cuda.h>
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -23,7 +25,7 @@ class CudaMachine : public Machine {
   CudaMachine& operator=(const CudaMachine&) = delete;
 
   std::string_view name() const override { return device_name_; }
-  int sms() const override { return sms_; }
+  int sms() const override { return std::min(sms_, sms_limit_); }
   std::size_t l2_bytes() const { return l2_bytes_; }
   int driver_version() const { return driver_version_; }
 
@@ -48,6 +50,9 @@ class CudaMachine : public Machine {
   /// What the next launches of test builds find in moe_planted (device/hopper/ptx_planted.cuh): a Fault and
   /// the seed of the delays, 0 = none. Release builds of kernels have no such words and ignore it.
   void plant(std::int32_t fault, std::uint32_t delays);
+  /// From here on sms() says at most this many, so that a CTA gets as many tiles as on a small emulated
+  /// machine.
+  void limit_sms(int most) { sms_limit_ = most; }
 
  private:
   struct Buffer {
@@ -72,7 +77,7 @@ class CudaMachine : public Machine {
   CUstream stream_ = nullptr;
   CUevent start_ = nullptr, stop_ = nullptr;
   std::string device_name_, bus_id_;
-  int sms_ = 0, driver_version_ = 0;
+  int sms_ = 0, sms_limit_ = std::numeric_limits<int>::max(), driver_version_ = 0;
   std::size_t l2_bytes_ = 0;
   std::map<Address, Buffer> buffers_;
   std::map<int, Kernel> kernels_;

@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// The built-in kernels, the planted ones in their places, with the fault's own machine code where it has one.
+/// The built-in kernels, the planted ones in their places, with the fault's own machine code where it has
+/// one.
 std::vector<CubinImage> images_of(Fault fault) {
   int place = -1;
   for (int i = 0; i < kWgmmaFaultCount; ++i)
@@ -54,11 +55,13 @@ bool launch_fault(const FaultInfo& info, int launches, std::uint32_t delays) {
     const auto emulated = emulated_machine();
     const bool small =
         info.fault != Fault::row_offset_in_32_bits;  // else the card's own right run is what is due
+    const int whole = machine->sms();
     machine->plant(int(Fault::none), 0);
     const Seen right =
         scenario.run(small ? std::static_pointer_cast<Machine>(emulated) : machine, Fault::none);
     for (; done < (small ? launches : 3); ++done) {
       machine->plant(int(info.fault), delays == 0 ? 0 : delays + std::uint32_t(done));
+      machine->limit_sms(done % 2 == 0 ? emulated->sms() : whole);  // few: rings wrap, CTAs meet
       const Seen seen = scenario.run(machine, info.fault, graph);
       wrong += seen.outputs != right.outputs;
       said.insert(seen.sentences.begin(), seen.sentences.end());

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Planted faults on a card: 500 launches of each against the right bytes, the same with pauses at every synchronisation, and
-what compute-sanitizer's tools say. Writes one JSON file that `moeproof_faulty table --card FILE` reads.
+"""Planted faults on a card: 500 launches of each against the right bytes (every second one on as few SMs as the emulated machine
+has, so that a CTA gets several tiles), the same with pauses at every synchronisation, and what compute-sanitizer's tools say. Writes one JSON file that `moeproof_faulty table --card FILE` reads.
 
 usage: on_card.py PROGRAM OUT.json [--launches N] [--seconds S] [--tools memcheck,synccheck,racecheck] [--budget S]
 PROGRAM is build/moeproof_faulty_card. A fault that says nothing for S seconds hangs: its process is killed, the next fault
@@ -114,13 +114,11 @@ def main():
             if "died" in answer:
                 hang.add(fault)
             keep()
-    # the right kernels first, then what does not hang
-    ordering = ["-"] + [f for f in faults if f[0] in "P" or f in ("M51", "M53", "M54", "M56", "M57", "M04", "M05", "M06", "M07",
-                                                                  "M08", "M13b", "M15", "M35b", "M50", "M61")]
+    judged = ["-"] + faults   # the right kernels first
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     for tool in options.tools.split(",") if os.path.exists(sanitizer) else []:
         command = [sanitizer, "--tool", tool, "--print-limit", "20", options.program, "launch", "--launches", "2"]
-        for fault, answer, lines in run_list(command, [f for f in ordering if f not in hang], 3 * options.seconds, until):
+        for fault, answer, lines in run_list(command, [f for f in judged if f not in hang], 3 * options.seconds, until):
             result["faults"].setdefault(fault, {})[tool] = sanitizer_word(tool, answer, lines)
             result["raw"].setdefault(fault, {})[tool] = {"answer": answer, "lines": lines[:6]}
             keep()
