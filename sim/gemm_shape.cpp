@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "fixtures/problem/errors.hpp"
+#include "sim/layer_path.hpp"
 
 namespace moe::sim {
 namespace {
@@ -71,6 +72,7 @@ std::vector<GemmShape> gemm_shapes(const Problem& problem, const Choice& choice)
                .tile = choice.tile,
                .block_scales = problem.quant.block()};
   GemmShape down = up;
+  if (choice.kernel == kFusedKernel) up.gathered_from = shape.tokens;
   down.name = layer ? "gemm2" : "grouped_gemm";
   down.n = shape.hidden;
   down.k = shape.local_intermediate();

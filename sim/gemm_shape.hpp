@@ -17,6 +17,7 @@ struct GemmShape {
   Layout layout = Layout::swap_ab;
   TileConfig tile;  // resolved
   bool block_scales = false;
+  std::int64_t gathered_from = 0;  // unsorted rows that it fetches one by one; 0 = sorted rows in one box
 
   std::int64_t panels() const { return (n + tile.block_n - 1) / tile.block_n; }
   std::int64_t kblocks() const { return (k + tile.block_k - 1) / tile.block_k; }
@@ -28,7 +29,7 @@ struct GemmShape {
   /// Bytes that TMA writes to shared memory for one k-block: whole boxes of weights and tokens, and with
   /// block scales one bulk load of block_m scales of the tokens.
   std::int64_t load_bytes() const;
-  int loads() const { return block_scales ? 3 : 2; }
+  int loads() const { return (block_scales ? 2 : 1) + (gathered_from > 0 ? tile.block_m : 1); }
   /// A warpgroup keeps a second k-block in flight where its accumulators and scales leave room (swap_ab up to
   /// 16 tokens, normal_wgmma with N = 64) and the chain is long enough.
   bool two_in_flight() const;

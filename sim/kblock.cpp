@@ -4,6 +4,7 @@
 
 #include "fixtures/problem/sm90.hpp"
 #include "sim/instruction.hpp"
+#include "sim/layer_path.hpp"
 
 namespace moe::sim {
 namespace {
@@ -13,7 +14,9 @@ constexpr double kSchedulers = 4;
 constexpr double kTensorShare = 0.75;
 
 double loader_cycles(const Hardware& hardware, const GemmShape& gemm) {
-  return hardware.producer_cycles + hardware.producer_cycles_per_load * gemm.loads();
+  const int rows = gemm.gathered_from > 0 ? gemm.tile.block_m : 0;
+  return hardware.producer_cycles + hardware.producer_cycles_per_load * (gemm.loads() - rows) +
+         kCyclesPerGatheredRow * rows;
 }
 
 KblockCost wgmma_cost(const Hardware& hardware, const GemmShape& gemm,

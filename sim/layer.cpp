@@ -81,7 +81,7 @@ double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel) 
   return hardware.small_kernel_s + std::min(l2, stream);
 }
 
-std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows) {
+std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows, std::string_view kernel) {
   const MoeShape& shape = problem.shape;
   std::vector<Elementwise> kernels;
   if (problem.op == Op::grouped_gemm) {
@@ -94,7 +94,14 @@ std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t row
   add_row_plan(kernels, shape, shape.pairs());
   if (problem.quant.kind == QuantKind::tensor_dynamic)
     kernels.push_back({"hidden_amax", quantize(problem, 0).read, 0});
-  kernels.push_back(quantize(problem, double(rows)));
+  const double tokens = double(shape.tokens), hidden = double(shape.hidden);
+  Elementwise quantized = quantize(problem, kernel == kOwnKernel ? double(rows) : tokens);
+  if (kernel == kFusedKernel && problem.quant.block())  // scales go to sorted rows in every path
+    quantized.written += double(rows) * (quantised_bytes(problem.quant, hidden) - hidden);
+  kernels.push_back(quantized);
+  if (kernel == kGroupedKernel)
+    kernels.push_back({"gather_rows", tokens * quantised_bytes(problem.quant, hidden),
+                       double(rows) * quantised_bytes(problem.quant, hidden)});
   return kernels;
 }
 

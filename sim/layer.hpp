@@ -8,6 +8,7 @@
 #include "fixtures/problem/hardware.hpp"
 #include "fixtures/problem/prediction.hpp"
 #include "fixtures/problem/problem.hpp"
+#include "sim/layer_path.hpp"
 
 namespace moe::sim {
 
@@ -22,8 +23,9 @@ double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel);
 /// The small kernels of moe_layer or grouped_gemm in front of the (first) GEMM, between the GEMMs and behind
 /// the last, in launch order. `rows` are the pairs that arrived at this rank. A trace brings its own experts,
 /// so it needs no topk; tensor_dynamic needs a maximum before each quantisation; grouped_gemm sorts its rows
-/// first, and only `contiguous` comes with the expert of each row.
-std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows);
+/// first, and only `contiguous` comes with the expert of each row. `kernel`: the layer's path.
+std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows,
+                                        std::string_view kernel = kOwnKernel);
 std::vector<Elementwise> kernels_between(const Problem& problem, std::int64_t rows);
 std::vector<Elementwise> kernels_behind(const Problem& problem, std::int64_t rows);
 

@@ -33,7 +33,9 @@ Traffic TileTraffic::operator()(const Tile& tile) const {
   const double weights = double(tile.columns) * k, tokens = double(tile.rows) * k;
   (tile.block == 0 ? traffic.hbm_read : traffic.l2_read) += weights;
   const double between = (double(load_.rows[tile.expert]) + double(gemm_.tile.block_n)) * k;
-  const bool hit = tile.panel == 0 ? double(load_.total()) * k <= capacity_ : between <= capacity_;
+  const double all = gemm_.gathered_from > 0 ? double(gemm_.gathered_from) : double(load_.total());
+  bool hit = tile.panel == 0 ? all * k <= capacity_ : between <= capacity_;
+  if (gemm_.gathered_from > 0 && all * k <= capacity_) hit = true;
   (hit ? traffic.l2_read : traffic.hbm_read) += tokens;
   const double output = double(tile.rows) * double(tile.columns) * kOutputBytes;
   (output_leaves_l2_ ? traffic.hbm_written : traffic.l2_written) += output;

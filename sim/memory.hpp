@@ -29,7 +29,7 @@ double l2_capacity(const Hardware& hardware);
 /// What each tile of a GEMM moves. Weight panel: from HBM for the expert's first token block, from L2 for the
 /// blocks that follow it directly. Tokens of a block: the kernel before has just written them, so the first
 /// panel finds them in L2 if all of them fit there; so do the next panels if the bytes in between (the
-/// expert's tokens and one panel) fit.
+/// expert's tokens and one panel) fit. Gathered rows are the tokens' own, each once.
 class TileTraffic {
  public:
   TileTraffic(const Hardware& hardware, const GemmShape& gemm, const ExpertLoad& load);

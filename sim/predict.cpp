@@ -33,7 +33,7 @@ struct Family {
 
 Family own_family(const Problem& p, const Choice& choice, const Hardware& hw, const ExpertLoad& load) {
   const std::int64_t rows = load.total(), pairs = p.shape.pairs();
-  return {kernels_before(p, rows),
+  return {kernels_before(p, rows, choice.kernel),
           kernels_between(p, rows),
           kernels_behind(p, rows),
           gemm_shapes(p, resolve_tiles(choice, p, load)),
@@ -68,11 +68,11 @@ Family dense_family(const Problem& p, const Choice& choice, const Hardware& hw, 
 using MakeFamily = Family (*)(const Problem&, const Choice&, const Hardware&, const ExpertLoad&);
 
 MakeFamily family_of(const std::string& kernel) {
-  if (kernel == kOwnKernel) return own_family;
+  if (kernel == kOwnKernel || kernel == kFusedKernel || kernel == kGroupedKernel) return own_family;
   if (kernel == kTritonKernel) return triton_family;
   if (kernel == kCutlassDenseKernel) return dense_family;
-  throw BadInput(fmt::format("kernel '{}' has no model; {}, {} and {} have", kernel, kOwnKernel,
-                             kTritonKernel, kCutlassDenseKernel));
+  throw BadInput(fmt::format("kernel '{}' has no model; {}, {}, {}, {} and {} have", kernel, kOwnKernel,
+                             kFusedKernel, kGroupedKernel, kTritonKernel, kCutlassDenseKernel));
 }
 
 /// Sums over the GEMMs of a problem, from which the fractions follow.
@@ -158,6 +158,8 @@ Prediction predict(const Problem& problem, const Choice& choice, const Hardware&
   }
   Totals totals;
   const Family family = make(problem, choice, hardware, load);
+  if (problem.op != Op::moe_layer && (choice.kernel == kFusedKernel || choice.kernel == kGroupedKernel))
+    throw BadInput(fmt::format("predict: no model of op {} of {}", name(problem.op), choice.kernel));
   if (family.gemms.empty()) {
     if (choice.kernel != kOwnKernel)
       throw BadInput(fmt::format("predict: no model of op {} of {}", name(problem.op), choice.kernel));

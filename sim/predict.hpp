@@ -8,13 +8,14 @@
 #include "fixtures/problem/prediction.hpp"
 #include "fixtures/problem/problem.hpp"
 #include "fixtures/problem/routing.hpp"
+#include "sim/layer_path.hpp"
 
 namespace moe::sim {
 
-/// The kernels that the model knows, as Choice::kernel names them: the built-in one, the fused-MoE kernel
-/// of vLLM and SGLang as Triton compiles it, on Triton's routed layer behind a router, and CUTLASS's dense
-/// GEMM with block scales (grouped_gemm of one expert).
-inline constexpr std::string_view kOwnKernel = "moeproof", kTritonKernel = "triton_fused_moe",
+/// The kernels that the model knows, as Choice::kernel names them: the built-in ones (layer_path.hpp), the
+/// fused-MoE kernel of vLLM and SGLang as Triton compiles it, on Triton's routed layer behind a router, and
+/// CUTLASS's dense GEMM with block scales (grouped_gemm of one expert).
+inline constexpr std::string_view kTritonKernel = "triton_fused_moe",
                                   kCutlassDenseKernel = "cutlass_blockwise_dense";
 
 /// Draws the problem's routing and predicts. `tile=auto` is resolved by fixtures/problem/auto_tile.hpp.

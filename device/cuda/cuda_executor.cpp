@@ -42,7 +42,7 @@ class CudaExecutor final : public Executor {
  public:
   explicit CudaExecutor(int ordinal) : ordinal_(ordinal) {}
   std::string_view name() const override { return "cuda"; }
-  std::vector<KernelInfo> kernels() const override { return {moeproof_kernel()}; }
+  std::vector<KernelInfo> kernels() const override { return built_in_kernels(); }
 
   Opened open(const Case& c) override {
     Opened opened = open_moe_session(c, [this]() -> std::shared_ptr<Machine> {

@@ -181,7 +181,8 @@ void tma_load_2d(void* dst, const TensorMap* map, void* bar, int x, int y) {
            " bytes; 1..256 rows as wide as the swizzle are emulated (is it a map made by this machine?)");
     stop(c);
   }
-  if (copy.target % (8 * copy.row_bytes)) {
+  // a single row may land at any row of a tile: the swizzle follows the address
+  if (copy.target % (copy.rows == 1 ? copy.row_bytes : 8 * copy.row_bytes)) {
     report(c, "alignment", pc, "the TMA box lands at shared offset ", copy.target, ": the ", copy.row_bytes,
            "-byte swizzle that wgmma descriptors assume repeats every ", 8 * copy.row_bytes,
            " bytes, so the tile must be ", 8 * copy.row_bytes, "-byte aligned");

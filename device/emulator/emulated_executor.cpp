@@ -43,7 +43,7 @@ class EmulatedExecutor final : public Executor {
  public:
   explicit EmulatedExecutor(const EmulatedPlan& plan) : plan_(plan) {}
   std::string_view name() const override { return "emulated"; }
-  std::vector<KernelInfo> kernels() const override { return {moeproof_kernel()}; }
+  std::vector<KernelInfo> kernels() const override { return built_in_kernels(); }
 
   Opened open(const Case& c) override {
     std::shared_ptr<EmulatedMachine> machine;

@@ -20,9 +20,10 @@ constexpr GemmKind gemm_kind(Layout layout) {
 }
 
 /// Index into kVariants, or nothing where no such tile is built.
-constexpr std::optional<int> find_gemm_variant(Layout layout, int block_m, int block_n, ScaleKind scales) {
+constexpr std::optional<int> find_gemm_variant(Layout layout, int block_m, int block_n, ScaleKind scales,
+                                               KernelKind kind = KernelKind::grouped_gemm) {
   for (const Variant& v : kVariants)
-    if (v.kind == KernelKind::grouped_gemm && v.gemm.kind == gemm_kind(layout) && v.gemm.block_m == block_m &&
+    if (v.kind == kind && v.gemm.kind == gemm_kind(layout) && v.gemm.block_m == block_m &&
         v.gemm.block_n == block_n && v.gemm.scales == scales)
       return v.index;
   return std::nullopt;

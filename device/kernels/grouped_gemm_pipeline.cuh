@@ -118,6 +118,10 @@ MOE_KERNEL_NAMESPACE {
       hopper::tma_load_2d(shared.tokens(slot), &p.tokens,
                           shared.full(planted(Fault::copy_signals_next_stage, (slot + 1) % C.stages, slot)),
                           k * C.block_k, tile.row);
+      scales_of(slot);
+    }
+    /// The next k-block's scales of the tokens.
+    __device__ __forceinline__ void scales_of(int slot) {
       if constexpr (C.block_scales()) {
         hopper::bulk_load(shared.token_scales(slot), scales, C.scales_bytes(), shared.full(slot));
         if (!planted(Fault::token_scale_not_advanced)) scales += p.a_scale_ld;

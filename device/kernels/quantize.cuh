@@ -68,7 +68,7 @@ MOE_KERNEL_NAMESPACE {
       };
       const auto store = [&](std::int64_t column, std::int64_t count, std::uint64_t codes) {
         if (p.canonical.codes != nullptr) write_codes(p.canonical, token, column, count, codes);
-        if (rows == nullptr) return;
+        if (rows == nullptr || p.sorted.codes == nullptr) return;
         for (int slot = 0; slot < p.top_k; ++slot) {
           if (rows[slot] >= 0) write_codes(p.sorted, rows[slot], column, count, codes);
         }

@@ -21,8 +21,9 @@ struct QuantizeParams {
   const std::int32_t* row_of_pair =
       nullptr;  // [tokens * top_k] sorted row or -1; null: no sorted rows are written
   std::int32_t top_k = 0;
-  std::int32_t chunk = 0;          // columns a CTA takes, a multiple of 128; all of them for granule `row`
-  QuantizedOut sorted, canonical;  // rows are sorted rows | tokens; either may have null codes
+  std::int32_t chunk = 0;  // columns a CTA takes, a multiple of 128; all of them for granule `row`
+  QuantizedOut sorted,
+      canonical;  // rows are sorted rows | tokens; null codes: sorted writes scales alone, canonical nothing
 };
 
 struct HiddenAmaxParams {

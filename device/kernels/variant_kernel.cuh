@@ -7,6 +7,7 @@
 #include "device/kernels/count_rows.cuh"
 #include "device/kernels/expert_of_rows.cuh"
 #include "device/kernels/gather_rows.cuh"
+#include "device/kernels/gathered_gemm.cuh"
 #include "device/kernels/generate_weights.cuh"
 #include "device/kernels/grouped_gemm.cuh"
 #include "device/kernels/grouped_mma.cuh"
@@ -29,6 +30,8 @@ MOE_KERNEL_NAMESPACE {
 
   template <int Index>
   struct KernelOfKind<KernelKind::grouped_gemm, Index> : GemmOf<kVariants[Index].gemm, Fault::none> {};
+  template <int Index>
+  struct KernelOfKind<KernelKind::gathered_gemm, Index> : GatheredGemm<kVariants[Index].gemm> {};
   template <int Index>
   struct KernelOfKind<KernelKind::topk_route, Index> : TopkRoute {};
   template <int Index>

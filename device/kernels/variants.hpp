@@ -22,6 +22,7 @@ enum class KernelKind : std::uint8_t {
   combine,
   generate_weights,
   inv_rope_quant,
+  gathered_gemm,
 };
 
 struct Variant {
@@ -30,13 +31,18 @@ struct Variant {
   KernelKind kind;
   int threads;           // of a CTA
   int shared_bytes;      // dynamic
-  GemmConfig gemm = {};  // KernelKind::grouped_gemm
+  GemmConfig gemm = {};  // KernelKind::grouped_gemm, gathered_gemm
   int option = 0;        // of the other kinds, as their KernelOf reads it
 };
 
 /// Line of a grouped GEMM: threads and shared memory follow from the config.
 constexpr Variant gemm_variant(int index, const char* name, GemmConfig c) {
   return {index, name, KernelKind::grouped_gemm, c.threads(), c.shared_bytes(), c};
+}
+
+/// Line of one that fetches its token rows itself.
+constexpr Variant gathered_variant(int index, const char* name, GemmConfig c) {
+  return {index, name, KernelKind::gathered_gemm, c.threads(), c.shared_bytes(), c};
 }
 
 /// Line of a kernel without tensor cores: the most threads a CTA may have, and what its reductions keep in
@@ -84,6 +90,29 @@ inline constexpr Variant kVariants[] = {
     gemm_variant(34, "normal_mma_m16_n64_flat", {GemmKind::normal_mma, 16, 16, ScaleKind::flat, 64}),
     small_variant(35, "inv_rope_quant", KernelKind::inv_rope_quant, 32 * kRopeTokens,
                   4 * kRopeHeads * kRopeTokens * 4),
+    gathered_variant(36, "gathered_swap_ab_m8_block", {GemmKind::swap_ab, 8, 8, ScaleKind::block}),
+    gathered_variant(37, "gathered_swap_ab_m16_block", {GemmKind::swap_ab, 16, 8, ScaleKind::block}),
+    gathered_variant(38, "gathered_swap_ab_m32_block", {GemmKind::swap_ab, 32, 8, ScaleKind::block}),
+    gathered_variant(39, "gathered_swap_ab_m64_block", {GemmKind::swap_ab, 64, 8, ScaleKind::block}),
+    gathered_variant(40, "gathered_swap_ab_m128_block", {GemmKind::swap_ab, 128, 6, ScaleKind::block}),
+    gathered_variant(41, "gathered_swap_ab_m8_flat", {GemmKind::swap_ab, 8, 8, ScaleKind::flat}),
+    gathered_variant(42, "gathered_swap_ab_m16_flat", {GemmKind::swap_ab, 16, 8, ScaleKind::flat}),
+    gathered_variant(43, "gathered_swap_ab_m32_flat", {GemmKind::swap_ab, 32, 8, ScaleKind::flat}),
+    gathered_variant(44, "gathered_swap_ab_m64_flat", {GemmKind::swap_ab, 64, 8, ScaleKind::flat}),
+    gathered_variant(45, "gathered_swap_ab_m128_flat", {GemmKind::swap_ab, 128, 6, ScaleKind::flat}),
+    gathered_variant(46, "gathered_normal_wgmma_m64_block",
+                     {GemmKind::normal_wgmma, 64, 8, ScaleKind::block}),
+    gathered_variant(47, "gathered_normal_wgmma_m128_block",
+                     {GemmKind::normal_wgmma, 128, 6, ScaleKind::block}),
+    gathered_variant(48, "gathered_normal_wgmma_m64_flat", {GemmKind::normal_wgmma, 64, 8, ScaleKind::flat}),
+    gathered_variant(49, "gathered_normal_wgmma_m128_flat",
+                     {GemmKind::normal_wgmma, 128, 6, ScaleKind::flat}),
+    gathered_variant(50, "gathered_swap_ab_m8_n64_block", {GemmKind::swap_ab, 8, 16, ScaleKind::block, 64}),
+    gathered_variant(51, "gathered_swap_ab_m8_n64_flat", {GemmKind::swap_ab, 8, 16, ScaleKind::flat, 64}),
+    gathered_variant(52, "gathered_normal_wgmma_m64_n64_block",
+                     {GemmKind::normal_wgmma, 64, 12, ScaleKind::block, 64}),
+    gathered_variant(53, "gathered_normal_wgmma_m64_n64_flat",
+                     {GemmKind::normal_wgmma, 64, 12, ScaleKind::flat, 64}),
 };
 inline constexpr int kVariantCount = int(sizeof(kVariants) / sizeof(kVariants[0]));
 

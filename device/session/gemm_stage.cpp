@@ -47,8 +47,31 @@ GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan&
   return stage;
 }
 
+GemmStage make_gathered_gemm(Machine& machine, Layout layout, int block_n, const RowPlan& plan,
+                             std::int64_t most_rows, const Rows& rows, std::int32_t top_k,
+                             const QuantizedRows& scales, const WeightSet& weights, const Rows& out) {
+  const Variant* variant =
+      find_gemm(layout, plan.block_m[0], block_n, scales.quant.block(), KernelKind::gathered_gemm);
+  if (variant == nullptr) throw std::logic_error("make_gathered_gemm: the tile was not checked");
+  GemmStage stage = make_gemm(machine, layout, block_n, plan, 0, most_rows, scales, weights, out, nullptr);
+  stage.variant = variant->index;
+  stage.params.tokens = machine.tensor_map(rows.address, std::uint64_t(rows.rows),
+                                           std::uint64_t(rows.columns), std::uint64_t(rows.stride), 1);
+  stage.pair_of_row = pointer<std::int32_t>(plan.pair_of_row);
+  stage.top_k = top_k;
+  stage.token_rows = std::int32_t(rows.rows);
+  return stage;
+}
+
 void launch_gemm(Machine& machine, const GemmStage& stage, bool dependent) {
   const Variant& variant = kVariants[stage.variant];
+  if (variant.kind == KernelKind::gathered_gemm) {
+    const GatheredGemmParams params{stage.params, stage.pair_of_row, stage.top_k, stage.token_rows};
+    return launch(
+        machine, stage.variant,
+        LaunchConfig{stage.grid, unsigned(variant.threads), std::size_t(variant.shared_bytes), dependent},
+        params);
+  }
   const int shared = planted(
       Fault::shared_memory_over_limit, variant.shared_bytes + 100'000,
       planted(Fault::shared_memory_too_small, variant.gemm.block_start_offset(), variant.shared_bytes));

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "device/kernels/grouped_gemm_params.hpp"
+#include "device/kernels/gathered_gemm_params.hpp"
 #include "device/session/quantized_rows.hpp"
 #include "device/session/row_plan.hpp"
 #include "device/session/weight_set.hpp"
@@ -16,6 +16,9 @@ struct GemmStage {
   int variant = 0;
   unsigned grid = 1;
   GroupedGemmParams params{};
+  /// Where the kernel fetches its token rows itself: the plan's, else null, and pairs a token.
+  const std::int32_t* pair_of_row = nullptr;
+  std::int32_t top_k = 0, token_rows = 0;
 };
 
 /// `which`: 0 = GEMM 1, 1 = GEMM 2, whose block_m of the plan is taken; `block_n` is its tile's. `out_row`
@@ -24,6 +27,12 @@ struct GemmStage {
 GemmStage make_gemm(Machine& machine, Layout layout, int block_n, const RowPlan& plan, int which,
                     std::int64_t most_rows, const QuantizedRows& tokens, const WeightSet& weights,
                     const Rows& out, const std::int32_t* out_row);
+
+/// The same with token rows that the kernel fetches from `rows` (canonical order) by plan.pair_of_row;
+/// `scales` has their scales in sorted order, as make_gemm's `tokens` does.
+GemmStage make_gathered_gemm(Machine& machine, Layout layout, int block_n, const RowPlan& plan,
+                             std::int64_t most_rows, const Rows& rows, std::int32_t top_k,
+                             const QuantizedRows& scales, const WeightSet& weights, const Rows& out);
 
 void launch_gemm(Machine& machine, const GemmStage& stage, bool dependent);
 

@@ -33,16 +33,16 @@ int variant_named(std::string_view name) {
   throw std::logic_error(fmt::format("no kernel variant is called {}", name));
 }
 
-const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales) {
+const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales, KernelKind kind) {
   const auto index =
-      find_gemm_variant(layout, block_m, block_n, block_scales ? ScaleKind::block : ScaleKind::flat);
+      find_gemm_variant(layout, block_m, block_n, block_scales ? ScaleKind::block : ScaleKind::flat, kind);
   return index ? &kVariants[*index] : nullptr;
 }
 
-std::vector<std::string> legal_tiles(Layout layout, bool block_scales) {
+std::vector<std::string> legal_tiles(Layout layout, bool block_scales, KernelKind kind) {
   std::vector<std::pair<int, int>> legal;
   for (const Variant& variant : kVariants) {
-    if (variant.kind == KernelKind::grouped_gemm && variant.gemm.kind == gemm_kind(layout) &&
+    if (variant.kind == kind && variant.gemm.kind == gemm_kind(layout) &&
         variant.gemm.block_scales() == block_scales) {
       legal.emplace_back(variant.gemm.block_m, variant.gemm.block_n);
     }
@@ -53,12 +53,16 @@ std::vector<std::string> legal_tiles(Layout layout, bool block_scales) {
   return names;
 }
 
-std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant) {
+std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant, KernelKind kind) {
   if (std::string refusal = refuse_shared_bytes(tile); !refusal.empty()) return refusal;
-  const Variant* variant = find_gemm(layout, tile.block_m, tile.block_n, quant.block());
+  const Variant* variant = find_gemm(layout, tile.block_m, tile.block_n, quant.block(), kind);
   if (variant == nullptr || tile.block_k != GemmConfig::block_k) {
+    const std::vector<std::string> legal = legal_tiles(layout, quant.block(), kind);
+    if (legal.empty())
+      return fmt::format("layout {} has no kernel that gathers its rows; swap_ab and normal_wgmma have",
+                         name(layout));
     return fmt::format("no {} kernel has tile {}; built are {}", name(layout), to_string(tile),
-                       fmt::join(legal_tiles(layout, quant.block()), ", "));
+                       fmt::join(legal, ", "));
   }
   const GemmConfig& gemm = variant->gemm;
   if (tile.stages != 0 && tile.stages != gemm.stages) {

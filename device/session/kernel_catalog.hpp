@@ -15,12 +15,15 @@ namespace moe::device {
 int variant_named(std::string_view name);
 
 /// The grouped GEMM of a layout and tile under a scheme, or null.
-const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales);
+const Variant* find_gemm(Layout layout, int block_m, int block_n, bool block_scales,
+                         KernelKind kind = KernelKind::grouped_gemm);
 
 /// Tiles that are built for a layout, "8x64x128", ascending.
-std::vector<std::string> legal_tiles(Layout layout, bool block_scales);
+std::vector<std::string> legal_tiles(Layout layout, bool block_scales,
+                                     KernelKind kind = KernelKind::grouped_gemm);
 
 /// One line why no grouped GEMM takes `tile`, naming what would be right; empty when one does.
-std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant);
+std::string refuse_tile(Layout layout, const TileConfig& tile, const QuantScheme& quant,
+                        KernelKind kind = KernelKind::grouped_gemm);
 
 }  // namespace moe::device

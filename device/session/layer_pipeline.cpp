@@ -1,10 +1,13 @@
-// The whole layer: topk -> [count_rows ->] place_rows -> quantize -> gemm1 -> act_quant -> gemm2 -> combine,
-// everything between the inputs and `out` on the device, sizes of grids from tokens * top_k alone.
+// The whole layer: topk -> [count_rows ->] place_rows -> quantize -> [gather_rows ->] gemm1 -> act_quant ->
+// gemm2
+// -> combine, everything between the inputs and `out` on the device, sizes of grids from tokens * top_k
+// alone.
 #include <memory>
 
 #include "device/planted/planted.hpp"
 #include "device/session/gemm_stage.hpp"
 #include "device/session/launches.hpp"
+#include "device/session/layer_path.hpp"
 #include "device/session/pipeline.hpp"
 #include "fixtures/problem/generated_values.hpp"
 
@@ -13,13 +16,15 @@ namespace {
 
 /// Everything one layer holds on the machine; the stages share it.
 struct Layer {
-  Layer(Machine& machine, const Case& c) : machine(machine), c(c) {}
+  Layer(Machine& machine, const Case& c) : machine(machine), c(c), path(*layer_path(c.choice.kernel)) {}
   Machine& machine;
   Case c;
+  LayerPath path;
   bool routes = false;  // else ids and weights are inputs
   TopkRouteParams topk;
   RowPlan plan;
   QuantizeParams quantize;
+  GatherRowsParams gather;  // grouped
   QuantizedRows x_sorted, x_canonical, act_sorted;
   Rows gemm1, gemm2, out;
   ActQuantParams act_quant;
@@ -39,9 +44,27 @@ void take_routing(Layer& layer, const TensorSet& inputs) {
     layer.topk.weights = pointer<float>(upload_tensor(layer.machine, inputs.at("topk_weights")));
   }
   const MoeShape& s = layer.shape();
-  layer.plan =
-      allocate_plan(layer.machine, Address(layer.topk.ids), s.pairs(), first_expert(layer.c.problem),
-                    s.local_experts(), layer.c.choice.tile.block_m, layer.c.choice.tile_down.block_m, false);
+  layer.plan = allocate_plan(layer.machine, Address(layer.topk.ids), s.pairs(), first_expert(layer.c.problem),
+                             s.local_experts(), layer.c.choice.tile.block_m, layer.c.choice.tile_down.block_m,
+                             layer.path == LayerPath::fused);
+}
+
+/// The permuting copy of the grouped path: sorted row of a pair = codes and scales of its token.
+void prepare_gather(Layer& layer) {
+  const QuantScheme& quant = layer.c.problem.quant;
+  const QuantizedRows& from = layer.x_canonical;
+  GatherRowsParams& p = layer.gather;
+  p.codes = pointer<std::uint8_t>(from.codes.address);
+  p.stride = from.codes.stride;
+  p.columns = from.codes.columns;
+  p.row_divisor = layer.shape().top_k;
+  p.scales = pointer<float>(from.scales);
+  p.blocks = quant.block() ? std::int32_t(blocks_of(p.columns, kScaleBlock)) : quant.tensor() ? 0 : 1;
+  p.row_stride = p.blocks;
+  p.block_stride = 1;
+  p.row_of_source = pointer<std::int32_t>(layer.plan.row_of_pair);
+  p.sorted = out_of(layer.x_sorted);
+  if (quant.tensor()) layer.x_sorted.scales = from.scales;
 }
 
 void prepare_quantize(Layer& layer, const TensorSet& inputs) {
@@ -55,10 +78,12 @@ void prepare_quantize(Layer& layer, const TensorSet& inputs) {
   p.hidden = {pointer<std::uint16_t>(hidden.address), hidden.stride_elements(), s.tokens, s.hidden, nullptr};
   if (s.weight_on_input) p.hidden.weight = layer.topk.weights;
   p.rule = make_rule(machine, quant, inputs, "a1_scale", s.tokens);
-  p.row_of_pair = pointer<std::int32_t>(layer.plan.row_of_pair);
   p.top_k = s.top_k;
-  p.sorted = out_of(layer.x_sorted);
   p.canonical = out_of(layer.x_canonical);
+  if (layer.path == LayerPath::grouped) return prepare_gather(layer);
+  p.row_of_pair = pointer<std::int32_t>(layer.plan.row_of_pair);
+  p.sorted = out_of(layer.x_sorted);
+  if (layer.path == LayerPath::fused) p.sorted.codes = nullptr;
 }
 
 void prepare_act_quant(Layer& layer, const TensorSet& inputs) {
@@ -88,7 +113,8 @@ void prepare_combine(Layer& layer) {
   p.gemm2 = pointer<std::uint16_t>(layer.gemm2.address);
   p.gemm2_stride = layer.gemm2.stride_elements();
   p.row_of_pair = pointer<std::int32_t>(layer.plan.row_of_pair);
-  p.weights = s.weight_on_input && !planted(Fault::weights_on_input_and_output) ? nullptr : layer.topk.weights;
+  p.weights =
+      s.weight_on_input && !planted(Fault::weights_on_input_and_output) ? nullptr : layer.topk.weights;
   p.out = pointer<std::uint16_t>(layer.out.address);
   p.out_stride = layer.out.stride_elements();
   p.columns = s.hidden;
@@ -97,8 +123,12 @@ void prepare_combine(Layer& layer) {
 
 void add_gemms(Layer& layer, const WeightSet& w13, const WeightSet& w2) {
   const Choice& choice = layer.c.choice;
-  layer.up.push_back(make_gemm(layer.machine, choice.layout, choice.tile.block_n, layer.plan, 0,
-                               layer.plan.pairs, layer.x_sorted, w13, layer.gemm1, nullptr));
+  layer.up.push_back(layer.path == LayerPath::fused
+                         ? make_gathered_gemm(layer.machine, choice.layout, choice.tile.block_n, layer.plan,
+                                              layer.plan.pairs, layer.x_canonical.codes, layer.shape().top_k,
+                                              layer.x_sorted, w13, layer.gemm1)
+                         : make_gemm(layer.machine, choice.layout, choice.tile.block_n, layer.plan, 0,
+                                     layer.plan.pairs, layer.x_sorted, w13, layer.gemm1, nullptr));
   layer.down.push_back(make_gemm(layer.machine, choice.layout, choice.tile_down.block_n, layer.plan, 1,
                                  layer.plan.pairs, layer.act_sorted, w2, layer.gemm2, nullptr));
   layer.w13.push_back(w13);
@@ -135,9 +165,12 @@ std::vector<Stage> stages_of(const std::shared_ptr<Layer>& layer) {
   }
   add("quantize", [](Layer& l, const LaunchPlan& run, bool d) {
     QuantizeParams p = l.quantize;
-    if (!run.expose) p.canonical = {};
+    if (!run.expose && l.path == LayerPath::scatter) p.canonical = {};
     launch_quantize(l.machine, p, d);
   });
+  if (layer->path == LayerPath::grouped)
+    add("gather_rows",
+        [](Layer& l, const LaunchPlan&, bool d) { launch_gather(l.machine, l.gather, l.plan.pairs, d); });
   add(
       "gemm1",
       [](Layer& l, const LaunchPlan& run, bool d) {

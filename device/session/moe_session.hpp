@@ -34,6 +34,8 @@ class MoeSession final : public Session {
 
 /// The built-in kernels: name "moeproof", all ops, their Semantics.
 KernelInfo moeproof_kernel();
+/// That one and the other paths of its layer (layer_path.hpp).
+std::vector<KernelInfo> built_in_kernels();
 
 /// One line why the built-in kernels do not take `c` (tiles resolved), naming what they would take; empty =
 /// they do.

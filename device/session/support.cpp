@@ -4,6 +4,7 @@
 #include "device/kernels/grouped_gemm_params.hpp"
 #include "device/kernels/topk_route_params.hpp"
 #include "device/session/kernel_catalog.hpp"
+#include "device/session/layer_path.hpp"
 #include "device/session/moe_session.hpp"
 #include "fixtures/problem/auto_tile.hpp"
 
@@ -46,7 +47,9 @@ std::string refuse_gemm(const Problem& p, const Choice& choice) {
     return fmt::format("the grouped GEMM takes up to {} experts a rank, not {}", kMaxGemmExperts,
                        p.shape.local_experts());
   }
-  if (std::string refusal = refuse_tile(choice.layout, choice.tile, p.quant); !refusal.empty())
+  const KernelKind up =
+      layer_path(choice.kernel) == LayerPath::fused ? KernelKind::gathered_gemm : KernelKind::grouped_gemm;
+  if (std::string refusal = refuse_tile(choice.layout, choice.tile, p.quant, up); !refusal.empty())
     return refusal;
   return p.op == Op::moe_layer ? refuse_tile(choice.layout, choice.tile_down, p.quant) : std::string();
 }
@@ -66,10 +69,25 @@ KernelInfo moeproof_kernel() {
   return info;
 }
 
+std::vector<KernelInfo> built_in_kernels() {
+  std::vector<KernelInfo> kernels{moeproof_kernel()};
+  for (const LayerPath path : {LayerPath::fused, LayerPath::grouped}) {
+    kernels.push_back(kernels.front());
+    kernels.back().name = kernel_name(path);
+    kernels.back().ops = {Op::moe_layer};
+  }
+  return kernels;
+}
+
 std::string refuse_case(const Case& c) {
   const Problem& p = c.problem;
-  if (c.choice.kernel != "moeproof")
-    return fmt::format("kernel {} is not built in; moeproof is", c.choice.kernel);
+  const auto path = layer_path(c.choice.kernel);
+  if (!path)
+    return fmt::format("kernel {} is not built in; moeproof, moeproof_fused and moeproof_grouped are",
+                       c.choice.kernel);
+  if (*path != LayerPath::scatter && p.op != Op::moe_layer)
+    return fmt::format("kernel {} is a path of moe_layer, not of {}; moeproof has that", c.choice.kernel,
+                       name(p.op));
   const bool routes = p.op == Op::topk || (p.op == Op::moe_layer && !p.routing.given());
   if (routes) {
     if (std::string refusal = refuse_router(p); !refusal.empty()) return refusal;

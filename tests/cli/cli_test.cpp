@@ -487,7 +487,8 @@ TEST_F(Cli, quiet_still_names_what_was_not_passed) {
 // Would catch a prediction of one kernel under another's name.
 TEST_F(Cli, predict_refuses_a_kernel_without_a_model) {
   refuses("predict --model deepseek-v3 --tp 8 --kernel nope",
-          "kernel 'nope' has no model; moeproof, triton_fused_moe and cutlass_blockwise_dense have");
+          "kernel 'nope' has no model; moeproof, moeproof_fused, moeproof_grouped, triton_fused_moe and "
+          "cutlass_blockwise_dense have");
 }
 
 }  // namespace
