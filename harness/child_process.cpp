@@ -215,7 +215,10 @@ void ChildProcess::read_answer() {
   if (n < 0 && errno == EINTR) return;
   if (n <= 0) lose();
   pending_.append(bytes, std::size_t(n));
-  if (pending_.size() > kLongestAnswer) give_up("the worker process wrote 64 MB without a line end");
+  if (pending_.size() > kLongestAnswer)
+    give_up(
+        "the worker process wrote 16 MB without a line end: an answer is one short line, tensors go into "
+        "files");
 }
 
 /// Everything that stands in the pipe now.

@@ -33,7 +33,7 @@ struct WorkerLost : std::runtime_error {
 /// Bytes of standard error that are kept: the end of it.
 inline constexpr std::size_t kLogBytes = 4096;
 /// The longest answer: a child that writes more without a line end is lost.
-inline constexpr std::size_t kLongestAnswer = std::size_t(64) << 20;
+inline constexpr std::size_t kLongestAnswer = std::size_t(16) << 20;
 
 class ChildProcess {
  public:

@@ -76,8 +76,7 @@ std::string not_shown(const Problem& p) {
     return activates ? "exact data cannot show the activation or a rounding"
                      : "exact data cannot show a rounding";
   const bool coded = p.data == DataMode::coded, combines = p.op == Op::moe_layer || p.op == Op::combine;
-  if (coded && p.op == Op::combine) return "coded data cannot show a routing weight or a rounding";
-  if (coded && (p.op == Op::moe_layer || p.op == Op::grouped_gemm))
+  if (coded && (p.op == Op::moe_layer || p.op == Op::grouped_gemm || p.op == Op::combine))
     return "coded data cannot show a sum or a rounding";
   return combines && weighs_by_one(p) ? "one expert a token has the weight 1: no routing weight shows" : "";
 }

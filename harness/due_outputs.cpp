@@ -21,6 +21,16 @@ void append(std::vector<DueTensor>& to, std::vector<DueTensor> more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
+/// The same elements in the same order: sides of 1 do not count, and what stands before the last side may be
+/// joined or split ([L max_m, N] for [L, max_m, N]).
+bool same_order(Shape got, Shape due) {
+  const auto last_of = [](Shape& shape) {
+    std::erase(shape, 1);
+    return shape.empty() ? 1 : shape.back();
+  };
+  return last_of(got) == last_of(due);
+}
+
 DueTensor due_product(const Problem& p, const TensorSet& inputs) {
   Shape shape = inputs.at("a_codes").shape();
   shape.back() = p.gemm == 1 ? p.shape.up_rows() : p.shape.hidden;
@@ -93,7 +103,7 @@ std::string first_misfit(const std::vector<DueTensor>& due, const TensorSet& out
     if (got == nullptr) return fmt::format("the kernel gave no '{}'", d.name);
     if (got->dtype() != d.type)
       return fmt::format("'{}' is {} where {} is due", d.name, name(got->dtype()), name(d.type));
-    if (got->size() != d.size())
+    if (got->size() != d.size() || (d.size() > 0 && !same_order(got->shape(), d.shape)))
       return fmt::format("'{}' is [{}] where [{}] is due", d.name, fmt::join(got->shape(), ", "),
                          fmt::join(d.shape, ", "));
   }

@@ -78,7 +78,7 @@ Problem base_problem(const ProblemOptions& o) {
   p.contract = o.contract;
   p.gemm = o.gemm;
   if (o.quant) p.quant = *o.quant;
-  p.data = o.data;
+  p.data = o.data.front();
   p.files = o.files;
   p.seed = o.seed;
   return p;
@@ -100,11 +100,14 @@ std::vector<Work> expand(const ProblemOptions& o, const Shard& shard) {
   std::size_t number = 0;
   for (const LoadSpec& load : o.loads) {
     for (const std::int64_t tokens : o.tokens) {
-      if (!shard.owns(number++)) continue;
-      Problem p = base;
-      p.shape.tokens = tokens;
-      p.routing.load = load;
-      works.push_back(work_of(p, o));
+      for (const DataMode data : o.data) {
+        if (!shard.owns(number++)) continue;
+        Problem p = base;
+        p.shape.tokens = tokens;
+        p.routing.load = load;
+        p.data = data;
+        works.push_back(work_of(p, o));
+      }
     }
   }
   return works;

@@ -29,6 +29,12 @@ std::vector<LoadSpec> parse_loads(const std::string& text) {
   return loads;
 }
 
+std::vector<DataMode> parse_data(const std::string& text) {
+  std::vector<DataMode> modes;
+  for (const std::string& item : split(text, ',')) modes.push_back(parse_name("data", item, DataMode::file));
+  return modes;
+}
+
 /// "block128", "block128:ue8m0", "block128:ue8m0:row".
 QuantScheme parse_quant(const std::string& text) {
   const auto parts = split(text, ':');
@@ -147,8 +153,8 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.gemm = to_int(v, 1, 2); }},
       {"seed", "N", kLayers, g, "same seed, same bytes, same verdict (default 1)",
        [](Options& o, Text v) { o.problem.seed = parse_seed(v); }},
-      {"data", "MODE", kProblems, g, "normal, exact, coded, impulse, nasty or file (default normal)",
-       [](Options& o, Text v) { o.problem.data = parse_name("data", v, DataMode::file); }},
+      {"data", "LIST", kProblems, g, "normal, exact, coded, impulse, nasty or file (default normal)",
+       [](Options& o, Text v) { o.problem.data = parse_data(v); }},
       {"weights", "DIR", kProblems, g, "safetensors folder with the layer's experts; makes --data file",
        [](Options& o, Text v) { o.problem.files.weights_dir = v; }},
       {"layer", "L", kProblems, g, "which layer of --weights (default 0)",

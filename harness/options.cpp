@@ -100,12 +100,14 @@ void check_replay(const Given& given) {
 
 void check_files(const Given& given, Options& o) {
   const bool files = given.count("weights") || given.count("activations");
-  if (files && given.count("data") && o.problem.data != DataMode::file)
-    throw BadInput(fmt::format("--data {} and --{} contradict each other: files are read under --data file",
-                               name(o.problem.data), given.count("weights") ? "weights" : "activations"));
-  if (files) o.problem.data = DataMode::file;
-  if (!files && given.count("data") && o.problem.data == DataMode::file)
-    throw BadInput("--data file needs --weights DIR or --activations FILE");
+  if (files && !given.count("data")) o.problem.data = {DataMode::file};
+  for (const DataMode mode : o.problem.data) {
+    if (files && mode != DataMode::file)
+      throw BadInput(fmt::format("--data {} and --{} contradict each other: files are read under --data file",
+                                 name(mode), given.count("weights") ? "weights" : "activations"));
+    if (!files && mode == DataMode::file)
+      throw BadInput("--data file needs --weights DIR or --activations FILE");
+  }
   if (given.count("layer") && !given.count("weights")) throw BadInput("--layer needs --weights DIR");
 }
 

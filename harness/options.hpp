@@ -37,7 +37,7 @@ struct ProblemOptions {
   Contract contract = Contract::contiguous;
   bool contract_given = false;
   int gemm = 1;
-  DataMode data = DataMode::normal;
+  std::vector<DataMode> data{DataMode::normal};
   FileData files;
   std::uint64_t seed = 1;
   std::optional<Case> replay;  // --case: everything above is in the line

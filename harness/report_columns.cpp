@@ -34,6 +34,7 @@ const std::vector<ColumnRow>& rows() {
   static const std::vector<ColumnRow> table{
       {"tokens", true, [](const CaseRecord& r) { return std::to_string(r.trial.problem.shape.tokens); }},
       {"load", false, [](const CaseRecord& r) { return to_string(r.trial.problem.routing.load); }},
+      {"data", false, [](const CaseRecord& r) { return std::string(name(r.trial.problem.data)); }},
       {"layout", false, [](const CaseRecord& r) { return std::string(name(r.trial.choice.layout)); }},
       {"tile", false, [](const CaseRecord& r) { return to_string(r.trial.choice.tile); }},
       {"predicted", true,
@@ -81,9 +82,12 @@ std::vector<Column> report_columns(const Report& report) {
   for (const ColumnRow& row : rows()) {
     Column column{row.heading, row.numeric, {}};
     for (const CaseRecord& r : report.cases) column.cells.push_back(row.cell(r));
-    const bool filled =
-        std::any_of(column.cells.begin(), column.cells.end(), [](const auto& c) { return !c.empty(); });
-    if (filled) columns.push_back(std::move(column));
+    const auto in_any = [&](const auto& says) {
+      return std::any_of(column.cells.begin(), column.cells.end(), says);
+    };
+    const bool filled = in_any([](const auto& c) { return !c.empty(); });
+    const bool varies = in_any([&](const auto& c) { return c != column.cells.front(); });
+    if (filled && (varies || column.heading != "data")) columns.push_back(std::move(column));
   }
   return columns;
 }

@@ -98,6 +98,26 @@ std::string failures_text(const Report& report) {
   return out;
 }
 
+namespace {
+
+/// How to judge to the bit what only bounds judged; empty where bits judged, or designed data did not help.
+std::string remedy_text(const Report& report) {
+  std::string data;
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict || r.verdict->correctness != Correctness::passed) continue;
+    const Problem& p = r.trial.problem;
+    if (!r.verdict->judged_by.ends_with("probable bound") || p.data == DataMode::exact) continue;
+    if (data.empty()) data = "exact";
+    if (p.op == Op::grouped_gemm) data = "exact,coded";
+  }
+  if (data.empty()) return "";
+  return fmt::format(
+      "to the bit, whatever it rounds: --data {} (in a case line data=exact), which leave one answer\n",
+      data);
+}
+
+}  // namespace
+
 std::string notes_text(const Report& report) {
   std::vector<std::pair<std::string, int>> notes;
   for (const CaseRecord& r : report.cases) {
@@ -111,7 +131,7 @@ std::string notes_text(const Report& report) {
   }
   std::string out;
   for (const auto& [reason, n] : notes) out += fmt::format("{} passed: {}\n", n, reason);
-  return out;
+  return out + remedy_text(report);
 }
 
 std::string table_report(const Report& report, bool colours) {

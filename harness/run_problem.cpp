@@ -11,6 +11,7 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/child_process.hpp"
 #include "harness/due_outputs.hpp"
+#include "harness/exact_twin.hpp"
 #include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
@@ -183,20 +184,50 @@ std::optional<Prediction> predict(const Case& c, const Routing& routing, const R
   }
 }
 
+/// Opens the case again behind another one; false, with a verdict, where the kernel refuses it now.
+bool open_again(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
+  device::Opened opened = plan.executor->open(asked);
+  trial.session = std::move(opened.session);
+  if (trial.session == nullptr) {
+    trial.record.verdict =
+        verdict_of(Correctness::failed, "the kernel ran the case and then refused it: " + opened.refusal);
+    return false;
+  }
+  trial.session->bind(inputs);
+  return true;
+}
+
 /// Asks the kernel with probes of the case's size, then runs the case again in a session of its own.
 void run_with_full_size(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
   trial.ask_full_size = false;
   trial.session.reset();
   trial.ground.full_size = &plan.finder->of_full_size(trial.record.trial);
-  device::Opened opened = plan.executor->open(asked);
-  if (opened.session == nullptr) {
-    trial.record.verdict =
-        verdict_of(Correctness::failed, "the kernel ran the case and then refused it: " + opened.refusal);
-    return;
+  if (open_again(trial, asked, inputs, plan)) trial.record.verdict = run_and_judge(trial, inputs, plan);
+}
+
+/// The verdict on the twin with exact data; empty where the kernel refuses it.
+std::optional<Verdict> verdict_on_twin(const Case& twin, const Ground& ground, const RunPlan& plan) {
+  const Routing routing = routing_of(twin.problem);
+  if (!no_room(twin.problem, routing, plan).empty()) return std::nullopt;
+  device::Opened opened = plan.executor->open(twin);
+  if (opened.session == nullptr) return std::nullopt;
+  try {
+    const TensorSet inputs = twin_inputs(twin, routing, plan.threads);
+    opened.session->bind(inputs);
+    return judge_run(twin, inputs, opened.session->run(device::RunMode::eager), plan, ground);
+  } catch (const WorkerRefused&) {  // once it saw the numbers: that is its right
+    return std::nullopt;
   }
-  trial.session = std::move(opened.session);
-  trial.session->bind(inputs);
-  trial.record.verdict = run_and_judge(trial, inputs, plan);
+}
+
+/// What bounds alone judge is run once more with exact data of its size. The case's own line repeats that.
+void run_exact_twin(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
+  const auto twin = exact_twin(trial.record.trial, *trial.record.verdict);
+  if (!twin || trial.ground.inferred == nullptr) return;
+  trial.session.reset();
+  const std::optional<Verdict> on_twin = verdict_on_twin(*twin, trial.ground, plan);
+  if (on_twin) trial.record.verdict = with_twin(std::move(*trial.record.verdict), *on_twin);
+  open_again(trial, asked, inputs, plan);
 }
 
 /// The probes that the kernel was wrong in; null where there are none.
@@ -228,6 +259,7 @@ void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& i
   trial.session->bind(inputs);
   record.verdict = run_and_judge(trial, inputs, plan);
   if (trial.ask_full_size) run_with_full_size(trial, asked, inputs, plan);
+  run_exact_twin(trial, asked, inputs, plan);
   const Inference* wrong = failed_probes(trial.ground);
   if (wrong == nullptr || !not_bad(*record.verdict)) return;
   record.verdict = probe_verdict(*wrong);

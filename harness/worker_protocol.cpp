@@ -70,7 +70,7 @@ template <class E>
 std::vector<E> words(const Json& j, const char* key, E last) {
   std::vector<E> all;
   for (const std::string& word : get_or<std::vector<std::string>>(j, key, {}))
-    all.push_back(parse_name(key, word, last));
+    all.push_back(parse_name(key, excerpt(word), last));
   return all;
 }
 
@@ -182,14 +182,14 @@ WorkerHello read_hello(const Json& answer) {
   if (version != kProtocolVersion)
     throw BadInput(fmt::format("the worker speaks protocol {}, this program speaks {}",
                                excerpt(version.dump()), kProtocolVersion));
-  hello.name = get_or<std::string>(answer, "name", "");
+  hello.name = excerpt(get_or<std::string>(answer, "name", ""));
   hello.refusal = excerpt(get_or<std::string>(answer, "refusal", ""), kLongestReason);
   hello.graph = get_or<bool>(answer, "graph", false);
   hello.ids = get_or<bool>(answer, "ids", false);
   if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
-    hello.device =
-        DeviceFacts{get_or<std::string>(device, "name", ""), get_or<std::string>(device, "driver", ""),
-                    whole_or(device, "sms", 0, 0, 1 << 20)};
+    hello.device = DeviceFacts{excerpt(get_or<std::string>(device, "name", "")),
+                               excerpt(get_or<std::string>(device, "driver", "")),
+                               whole_or(device, "sms", 0, 0, 1 << 20)};
   const Json kernels = get_or<Json>(answer, "kernels", Json::array());
   if (!kernels.is_array()) throw BadInput("'kernels' is no list");
   std::set<std::string> names;
@@ -238,6 +238,20 @@ Json problem_to_json(const Case& c) {
   return j;
 }
 
+namespace {
+
+/// Whether an answer has the member; null is none.
+bool says(const Json& answer, const char* key) { return answer.contains(key) && !answer.at(key).is_null(); }
+
+/// The words of a member of the answer to `what`. Anything but text tells nobody what happened.
+std::string words_in(ChildProcess& child, const Json& answer, const char* key, const std::string& what) {
+  const Json& words = answer.at(key);
+  if (!words.is_string())
+    child.give_up(fmt::format("the worker process answered '{}' with '{}': {}, where a text is due", what,
+                              key, excerpt(words.dump())));
+  return excerpt(words.get<std::string>(), kLongestReason);
+}
+
 /// The answer to an earlier request, however late, is no answer to this one.
 void check_number(ChildProcess& child, const Json& answer, std::int64_t number, const std::string& what) {
   const bool numbered = answer.contains("id");
@@ -245,6 +259,8 @@ void check_number(ChildProcess& child, const Json& answer, std::int64_t number, 
   child.give_up(fmt::format("the worker process answered '{}', request {}, with {}", what, number,
                             numbered ? "the id " + excerpt(answer["id"].dump()) : "no id"));
 }
+
+}  // namespace
 
 Json ask_worker(ChildProcess& child, const Json& asked, double seconds, Trust trust) {
   Json request = asked;
@@ -261,16 +277,18 @@ Json ask_worker(ChildProcess& child, const Json& asked, double seconds, Trust tr
     child.give_up(fmt::format("the worker process answered '{}' to '{}', which is no JSON object",
                               excerpt(line), what));
   if (trust == Trust::foreign) check_number(child, answer, number, what);
-  const auto said = [&](const char* key) {
-    return excerpt(answer.at(key).is_string() ? answer.at(key).get<std::string>() : answer.at(key).dump(),
-                   kLongestReason);
-  };
-  if (answer.contains("refusal") && what != "hello") throw WorkerRefused(said("refusal"));
-  if (!answer.contains("error")) return answer;
-  const std::string kind = said("error"), message = answer.contains("message") ? said("message") : kind;
+  if (says(answer, "refusal") && what != "hello")
+    throw WorkerRefused(words_in(child, answer, "refusal", what));
+  if (!says(answer, "error")) return answer;
+  const std::string kind = words_in(child, answer, "error", what);
+  const std::string message =
+      says(answer, "message") ? words_in(child, answer, "message", what) : "(without saying what)";
   if (kind == "bad_input" && trust == Trust::own) throw BadInput(message);
   if (kind == "failure") throw MachineFailure(message);
-  child.give_up("the kernel raised " + message);
+  if (kind == "kernel" || trust == Trust::own) child.give_up("the kernel raised " + message);
+  child.give_up(fmt::format(
+      "the worker process answered '{}' with the error kind '{}', where kernel or failure is due; it says {}",
+      what, excerpt(kind), message));
 }
 
 WorkerHello greet(ChildProcess& child, double seconds) {

@@ -156,7 +156,9 @@ void read_findings(const Json& answer, Trust trust, device::RunResult& result) {
     result.reports = answer["reports"].get<std::vector<std::string>>();
     if (trust == Trust::foreign) result.reports.resize(std::min(result.reports.size(), kMostReports));
     for (std::string& report : result.reports)
-      if (trust == Trust::foreign) report = one_line(report.substr(0, kLongestReport));
+      if (trust == Trust::foreign)
+        report = report.empty() ? "the kernel reports a fault and does not say which (an empty text)"
+                                : one_line(report.substr(0, kLongestReport));
   }
   result.counted = answer.contains("counts");
   if (result.counted) result.counts = counts_from_json(answer["counts"]);

@@ -39,6 +39,7 @@ ALIASES = {"a": "a_codes", "masked_m": "counts", "m_indices": "group_of_row", "e
 # Numpy has neither FP8 nor bf16: their bytes come as unsigned integers of the same width; the functions below convert.
 NUMPY_TYPES = {"F8_E4M3": "u1", "F8_E5M2": "u1", "F8_E8M0": "u1", "U8": "u1", "BOOL": "?", "I8": "i1", "BF16": "<u2", "F16": "<f2",
                "I16": "<i2", "F32": "<f4", "I32": "<i4", "F64": "<f8", "I64": "<i8"}
+WORDS = {"BF16": "bf16 (its words as uint16, or float32, rounded here)", "F8_E4M3": "e4m3 (codes as uint8)", "F8_E8M0": "e8m0 (as uint8)"}
 TORCH_TYPES = {"F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "U8": "uint8", "BF16": "bfloat16", "F16": "float16",
                "F32": "float32", "F64": "float64", "I32": "int32", "I64": "int64"}
 GUARD_BYTES, CHUNK, NAN_BYTES, NO_INTEGER = 1024, 1 << 28, 0xFF, 0xA5  # in guards and unwritten floats; in unwritten integers
@@ -223,8 +224,8 @@ class Call:
         if returned is None or isinstance(returned, dict):
             return {self.canonical(name): value for name, value in (returned or {}).items()}
         values = returned if isinstance(returned, (tuple, list)) else [returned]
-        if len(values) != len(self.kernel.outputs):
-            raise TypeError(f"{self.kernel.name} returned {len(values)} tensors; its outputs are {', '.join(self.kernel.outputs)}")
+        if any(isinstance(value, (tuple, list)) for value in values) or len(values) != len(self.kernel.outputs):
+            raise TypeError(f"{self.kernel.name} returned {len(values)} values; its outputs are {', '.join(self.kernel.outputs)}, an array each")
         return dict(zip(self.kernel.outputs, values))
 
     def run(self, path, graph):
@@ -257,13 +258,13 @@ class Call:
         if due and value.dtype == np.dtype(NUMPY_TYPES[due]):
             return value, due
         plain = {np.dtype(numpy): name for name, numpy in NUMPY_TYPES.items() if name[:2] not in ("F8", "BF")}
-        if value.dtype not in plain:
-            raise TypeError(f"{self.kernel.name} gave a tensor of type {value.dtype}")
+        if value.dtype not in plain or (due in WORDS and value.dtype.kind in "iu"):
+            raise TypeError(f"{self.kernel.name} gave {value.dtype} where {WORDS.get(due, due)} is due")
         return value, plain[value.dtype]
 
     def findings(self):  # moeproof itself looks at the shared bytes; a_scale may be a copy
-        changed = self.kernel.op == "grouped_gemm" and self.scales != self.inputs["a_scale"].tobytes()
-        return ["the kernel changed its input 'a_scale'"] if changed else []
+        gemm = self.kernel.op == "grouped_gemm"
+        return ["the kernel changed its input 'a_scale'"] if gemm and self.scales != self.inputs["a_scale"].tobytes() else []
 
     def time(self, plan):
         return None  # a CPU says nothing about a card

@@ -42,6 +42,13 @@ def write_beside(outputs, behind):
     memory[end if behind else begin - 1] = 0x3C
 
 
+STRANGE = {  # answers to `run` that say nothing clearly
+    "error-kind": {"error": "oops", "message": "tile"},
+    "error-list": {"error": [["kernel"]]},
+    "message-list": {"error": "kernel", "message": [["a"], "b"]},
+    "no-message": {"error": "kernel"},
+    "refuse-number": {"refusal": 7},
+}
 OWN_FILES = ("own", "cut", "own-behind", "huge")
 
 
@@ -116,6 +123,8 @@ def fault(q):
         print(json.dumps({"outputs": "/no/such/file"}), flush=True)
     if FAULT in ("deep", "deep-error"):
         print('{"%s":' % {"deep": "reports"}.get(FAULT, "error") + "[" * 300000 + "]" * 300000 + "}", flush=True)
+    if FAULT in STRANGE:
+        print(json.dumps(STRANGE[FAULT]), flush=True)
     if FAULT == "bad-input":
         print(json.dumps({"error": "bad_input", "message": "no such option"}), flush=True)
     if FAULT == "counts":
@@ -125,7 +134,7 @@ def fault(q):
         print(json.dumps({"outputs": sys.argv[2]}), flush=True)
     if FAULT in OWN_FILES:
         own_file(q["outputs"])
-    return FAULT in OWN_FILES + ("deep", "deep-error", "bad-input", "counts", "fifo",
+    return FAULT in STRANGE or FAULT in OWN_FILES + ("deep", "deep-error", "bad-input", "counts", "fifo",
                                  "garbage", "number", "raise", "refuse-late", "type", "report", "no-file")
 
 
@@ -146,6 +155,10 @@ for line in sys.stdin:
             answer["refusal"] = "no\nGPU \x1b[31mhere"
         if FAULT == "draws":  # a word of moeproof's own workers: nothing would be looked at
             answer["draws"] = True
+        if FAULT == "long-hello":
+            answer["name"] = "x" * 50_000_000
+        if FAULT == "long-word":
+            answer["kernels"][0]["ops"] = ["x" * 5_000_000]
         if FAULT == "bad-hello":
             answer["kernels"][0]["ops"] = ["tpok"]
     elif q["do"] == "open":
@@ -166,6 +179,8 @@ for line in sys.stdin:
         outputs = tensors(q["outputs"])
         if FAULT != "another-case":
             topk(inputs, outputs)
+        if FAULT == "empty-report":
+            answer = {"reports": [""]}
         if FAULT == "second-refusal" and runs == 2:
             answer = {"refusal": "not again"}
         if FAULT in ("behind", "front"):

@@ -48,8 +48,14 @@ FAULTS = [  # fault, verdict, words of the reason
     ("draws", "failed", "changed its input 'router_logits'"),
     ("deep", "crashed", "more than 32 levels"),
     ("deep-error", "crashed", "more than 32 levels"),
-    ("bad-input", "crashed", "the kernel raised no such option"),
-    ("bad-open", "crashed", "the kernel raised no such case"),
+    ("bad-input", "crashed", "answered 'run' with the error kind 'bad_input', where kernel or failure is due; it says no such option"),
+    ("bad-open", "crashed", "answered 'open' with the error kind 'bad_input', where kernel or failure is due; it says no such case"),
+    ("error-kind", "crashed", "answered 'run' with the error kind 'oops', where kernel or failure is due; it says tile"),
+    ("error-list", "crashed", """answered 'run' with 'error': [["kernel"]], where a text is due"""),
+    ("message-list", "crashed", """answered 'run' with 'message': [["a"],"b"], where a text is due"""),
+    ("no-message", "crashed", "the kernel raised (without saying what)"),
+    ("refuse-number", "crashed", "answered 'run' with 'refusal': 7, where a text is due"),
+    ("empty-report", "failed", "the kernel reports a fault and does not say which"),
     ("counts", "crashed", "wrong counts"),
     ("fifo", "failed", "not a file"),
     ("own", "passed", ""),
@@ -147,10 +153,11 @@ def main():
     again = subprocess.run(raised.verdict["replay"], shell=True, capture_output=True, text=True)
     t.hold(again.returncode == 1 and "no such tile" in again.stdout, "a replay line replays", again)
     for fault, words in (("version", "speaks protocol 2, this program speaks 1"), ("bad-hello", "did you mean 'topk'"),
+                         ("long-hello", "wrote 16 MB without a line end"), ("long-word", "is none of topk, align"),
                          ("mute", "ended with exit status 1; it wrote: no module named torch"),
                          ("silent", "ended with exit status 0 before it answered 'hello': does its file call serve()?")):
         broken = child(fault)
-        t.hold(broken.status == 2 and words in broken.err and broken.err.count("\n") == 1, fault, broken)
+        t.hold(broken.status == 2 and words in broken.err and broken.err.count("\n") == 1 and len(broken.err) < 1000, fault, broken)
     lost = child("no-file")
     t.hold(lost.verdict.get("fault_class") == "an outputs file that breaks the protocol", "unreadable outputs are called that", lost)
     with tempfile.TemporaryDirectory() as folder:

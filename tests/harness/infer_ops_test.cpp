@@ -5,13 +5,10 @@
 #include <algorithm>
 
 #include "fixtures/files/hardware_file.hpp"
-#include "fixtures/problem/number_formats.hpp"
 #include "harness/executors.hpp"
 #include "harness/infer/finder.hpp"
-#include "harness/reference_executor.hpp"
 #include "harness/run_problem.hpp"
-#include "reference/operands.hpp"
-#include "tests/harness/rounding_executor.hpp"
+#include "tests/harness/strange_sums.hpp"
 
 namespace moe::harness {
 namespace {
@@ -25,18 +22,6 @@ Case case_of(Op op, QuantScheme quant = {}, Contract contract = Contract::masked
   c.problem.quant = quant;
   c.choice.tile = c.choice.tile_down = parse_tile("16x128x128");
   return c;
-}
-
-/// Any op as a preset gives it, by a kernel that declares nothing.
-LayerFunction preset_op(std::string preset) {
-  return [preset](const Problem& p, const TensorSet& inputs) {
-    const auto executor = make_reference_executor(1, preset);
-    Case c;
-    c.problem = p;
-    auto opened = executor->open(c);
-    opened.session->bind(inputs);
-    return opened.session->run(device::RunMode::eager).outputs;
-  };
 }
 
 Inference infer(LayerFunction compute, const Case& c) {
@@ -110,47 +95,6 @@ TEST(InferOps, QuantizersActivationsAndCombinesAreNamed) {
         const Case c = case_of(op, {kind});
         expect_only(infer(preset_op(preset), c), preset, c.problem);
       }
-}
-
-/// c of a grouped GEMM, each element by `sum(a codes, w codes, a scale, w scale of each block)`.
-using SumOfBlocks = float (*)(const std::uint8_t* a, const std::uint8_t* w, const std::vector<float>& scales);
-LayerFunction sums_by(SumOfBlocks sum, bool cut_output = false) {
-  return [=](const Problem& p, const TensorSet& in) {
-    TensorSet out = preset_op("moeproof")(p, in);
-    const reference::GroupedGemm gemm = reference::contract_gemm(p, in);
-    const auto c = out.at("c").as<std::uint16_t>();
-    for (const reference::GemmRow& r : gemm.rows)
-      for (std::int64_t n = 0; n < gemm.w.n; ++n) {
-        std::vector<float> scales;
-        for (std::int64_t k = 0; k < gemm.w.k; k += 128)
-          scales.push_back(gemm.a.scale(r.act, k) * gemm.w.scale(r.expert, n, k));
-        const float y = sum(gemm.a.codes + r.act * gemm.w.k, gemm.w.row(r.expert, n), scales);
-        c[std::size_t(r.out * gemm.w.n + n)] =
-            cut_output ? std::uint16_t(float_bits(y) >> 16) : encode_bf16(y);
-      }
-    return out;
-  };
-}
-
-float fp32_chain(const std::uint8_t* a, const std::uint8_t* w, const std::vector<float>& scales) {
-  float acc = 0;
-  for (std::size_t b = 0; b < scales.size(); ++b) {
-    float part = 0;
-    for (std::size_t i = b * 128; i < b * 128 + 128; ++i)
-      part = __builtin_fmaf(decode_e4m3(a[i]), decode_e4m3(w[i]), part);
-    acc = __builtin_fmaf(scales[b], part, acc);
-  }
-  return acc;
-}
-float last_block_first(const std::uint8_t* a, const std::uint8_t* w, const std::vector<float>& scales) {
-  float acc = 0;
-  for (std::size_t b = scales.size(); b-- > 0;) {
-    float part = 0;
-    for (std::size_t i = b * 128; i < b * 128 + 128; ++i)
-      part = __builtin_fmaf(decode_e4m3(a[i]), decode_e4m3(w[i]), part);
-    acc = __builtin_fmaf(scales[b], part, acc);
-  }
-  return acc;
 }
 
 // Accumulation in fp32, blocks from the end, an output that is cut: unknown under every contract, and no
