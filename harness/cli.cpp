@@ -28,6 +28,7 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "reference") return cmd_reference(o, s);
   if (o.command == "tune") return cmd_tune(o, s);
   if (o.command == "lint") return cmd_lint(o, s);
+  if (o.command == "limits") return cmd_limits(o, s);
   if (o.command == "list") return cmd_list(o, s);
   return cmd_doctor(o, s);
 }

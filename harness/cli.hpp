@@ -34,6 +34,7 @@ int cmd_audit_jit(const Options&, const Streams&);
 int cmd_reference(const Options&, const Streams&);
 int cmd_tune(const Options&, const Streams&);
 int cmd_lint(const Options&, const Streams&);
+int cmd_limits(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);
 int cmd_doctor(const Options&, const Streams&);
 

@@ -31,6 +31,12 @@ const std::vector<Command>& commands() {
        2,
        {"compare b.json --fail-on off", "compare new.json old.json --fail-on slow --markdown -",
         "compare --against layers.csv.gz --tuned vllm/configs --json -"}},
+      {"limits",
+       "how near to what the card can do measured layers and their GEMMs are, and to the best public kernel",
+       "BENCH.json...",
+       64,
+       {"limits b.json --public fixtures/measured/h200_public_kernels.csv",
+        "limits b.json zipf.json --read-bandwidth 4.62e12 --json kernels.json"}},
       {"tune",
        "rank the tiles of Triton's fused-MoE kernel by prediction and write the table that vLLM and SGLang "
        "read",

@@ -288,6 +288,14 @@ std::vector<OptionRow> run_rows() {
       {"device-name", "NAME", "tune", g,
        "device in the table's name (default the --hardware's, as NVIDIA_H200)",
        [](Options& o, Text v) { o.device_name = parse_device_name(v); }},
+      {"public", "FILE", "limits", g,
+       "CSV of public kernels' times: model, tp, ep, tokens, stage, us, name, kind, read_tb_per_s",
+       [](Options& o, Text v) { o.limits.public_times = v; }},
+      {"read-bandwidth", "BYTES/S", "limits", g,
+       "best read-only stream of the same run, as 4.62e12; counts where it is above 4.57e12",
+       [](Options& o, Text v) { o.limits.read_bytes_per_s = parse_amount(v); }},
+      {"commit", "TEXT", "limits", g, "what was built, kept in the file",
+       [](Options& o, Text v) { o.limits.commit = v; }},
       {"tuned", "DIR|CSV", "compare", g, "tuned tables that the layers of --against ran with",
        [](Options& o, Text v) { o.tuned = v; }},
   };
@@ -329,7 +337,7 @@ std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
       {"json", "FILE",
-       "check bench predict compare infer-semantics upstream-check report audit-jit tune lint", g,
+       "check bench predict compare infer-semantics upstream-check report audit-jit tune lint limits", g,
        "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
@@ -340,8 +348,9 @@ std::vector<OptionRow> output_rows() {
        "reference: safetensors file for inputs and stage outputs; tune: folder for the table",
        [](Options& o, Text v) { o.out = v; }},
       {"quiet", "",
-       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune lint", g,
-       "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
+       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune lint "
+       "limits",
+       g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }
 

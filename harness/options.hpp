@@ -86,6 +86,13 @@ struct AuditOptions {
   std::optional<double> compile_s;                          // seconds a compilation, where the user knows it
 };
 
+/// What limits takes beside bench reports.
+struct LimitOptions {
+  std::string public_times;     // CSV of public kernels' times
+  double read_bytes_per_s = 0;  // of the run, 0 = not measured
+  std::string commit;           // what was built, kept in the file
+};
+
 struct OutputOptions {
   std::string json, csv, junit, markdown, html;  // path, "-" = standard output, empty = not asked for
   bool quiet = false;
@@ -97,6 +104,7 @@ struct Options {
   RunOptions run;
   SideOptions before, after;
   AuditOptions audit;
+  LimitOptions limits;
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write
