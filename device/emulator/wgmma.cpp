@@ -1,136 +1,15 @@
-// wgmma: an instruction forms when all 128 threads of a warpgroup have issued it, runs between then and the
-// wait, at one moment or in pieces (operands by 16 rows, also of instructions behind the next one;
-// accumulators by warps), and all warps may count on it once one of them has waited.
+// What does a warpgroup ask of the tensor core? An instruction forms when all 128 threads have issued it, is
+// checked then, runs between then and the wait (wgmma_run.cpp), and all warps may count on it once one of
+// them has waited.
 #include <algorithm>
-#include <cstring>
 
-#include "device/emulator/engine.hpp"
+#include "device/emulator/wgmma_operand.hpp"
 #include "device/hopper/emulated.hpp"
 
 namespace moe::device::emulator {
 namespace {
 
-constexpr int kThreads = sm90::kThreadsPerWarpgroup, kRows = sm90::kWgmmaM, kStepBytes = sm90::kWgmmaK8bit;
-
-std::uint32_t start_of(std::uint64_t descriptor) { return std::uint32_t(descriptor & 0x3FFF) << 4; }
-
-/// A K-major operand as its descriptor says (PTX ISA, "Matrix Descriptor" and "Tensor Swizzling Modes"):
-/// 8-row groups are SBO apart; with a swizzle a row is as wide as that, without one 16 bytes, and LBO lies
-/// between columns.
-struct Operand {
-  hopper::Swizzle swizzle;
-  std::uint32_t start, column, group, row;
-  explicit Operand(std::uint64_t descriptor)
-      : swizzle(hopper::Swizzle(descriptor >> 62)),
-        start(start_of(descriptor)),
-        column(swizzle == hopper::Swizzle::none ? std::uint32_t((descriptor >> 16) & 0x3FFF) << 4 : 16),
-        group(std::uint32_t((descriptor >> 32) & 0x3FFF) << 4),
-        row(row_bytes(swizzle)) {}
-  /// Shared offset of byte k (a multiple of 16) of a row.
-  std::uint32_t offset(std::uint32_t r, std::uint32_t k) const {
-    return swizzled(swizzle, start + r / 8 * group + r % 8 * row + k / 16 * column);
-  }
-};
-
-void read_operand(const Cta& c, std::uint64_t descriptor, int first, int last, std::uint8_t* to) {
-  const Operand operand(descriptor);
-  for (int r = first; r < last; ++r)
-    for (int k = 0; k < kStepBytes; k += 16)
-      std::memcpy(to + r * kStepBytes + k, c.shared + operand.offset(std::uint32_t(r), std::uint32_t(k)), 16);
-}
-
-/// Calls move(slab, registers) for each pair of accumulators of the threads; slab is d[64][n], row-major.
-template <class Move>
-void for_each_pair(const WgmmaOp& op, float* slab, Move move, int first = 0, int last = kThreads) {
-  for (int t = first; t < last; ++t) {
-    float* row = slab + (t / 32 * 16 + t % 32 / 4) * op.n + 2 * (t % 4);
-    float* d = op.d[std::size_t(t)];
-    for (int i = 0; i < op.n / 2; i += 4) {
-      move(row + 2 * i, d + i);
-      move(row + 8 * op.n + 2 * i, d + i + 2);
-    }
-  }
-}
-
-void gather(const WgmmaOp& op, float* slab) {
-  for_each_pair(op, slab, [](float* to, const float* regs) { std::memcpy(to, regs, 8); });
-}
-
-/// Runs ops first..last, which share their accumulators: these are gathered and scattered once.
-void run_chain(Cta& c, Warpgroup& g, std::uint32_t first, std::uint32_t last) {
-  auto& [a, b, d, discarded] = c.slabs;
-  const WgmmaOp& head = g.op(first);
-  if (head.scale_d) gather(head, d);
-  for (std::uint32_t i = first; i <= last; ++i) {
-    const WgmmaOp& op = g.op(i);
-    read_operand(c, op.desc_a, 0, kRows, a);
-    read_operand(c, op.desc_b, 0, op.n, b);
-    c.options->arithmetic.wgmma_e4m3(a, b, d, op.n, !op.scale_d);
-    ++c.counts.wgmma[std::size_t(op.n / 8)];
-  }
-  for_each_pair(head, d, [](const float* slab, float* regs) { std::memcpy(regs, slab, 8); });
-}
-
-/// Reads 16 rows, not yet read, of one of the next few instructions; false when there are none. The tensor
-/// core fetches ahead: nothing orders the operand reads of the instructions of a group (PTX ISA,
-/// "wgmma.commit_group").
-bool read_piece(Cta& c, Warpgroup& g) {
-  constexpr std::uint32_t kAhead = 8;
-  constexpr int kPieceRows = 16, kPiecesOfA = kRows / kPieceRows;
-  std::array<std::uint32_t, kAhead> open;
-  std::uint32_t count = 0;
-  for (std::uint32_t number = g.done + 1; number <= std::min(g.formed, g.done + kAhead); ++number)
-    if (!g.op(number).operands || g.op(number).operands->unread) open[count++] = number;
-  if (count == 0) return false;
-  WgmmaOp& op = g.op(open[c.random.below(count)]);
-  if (!op.operands) {
-    op.operands = std::make_unique<WgmmaOperands>();
-    op.operands->unread = (1u << (kPiecesOfA + (op.n + kPieceRows - 1) / kPieceRows)) - 1;
-  }
-  WgmmaOperands& to = *op.operands;
-  const int piece = c.random.bit(to.unread);
-  to.unread &= ~(1u << piece);
-  if (piece < kPiecesOfA) {
-    read_operand(c, op.desc_a, kPieceRows * piece, kPieceRows * (piece + 1), to.a);
-  } else {
-    const int first = kPieceRows * (piece - kPiecesOfA);
-    read_operand(c, op.desc_b, first, std::min(first + kPieceRows, op.n), to.b);
-  }
-  return true;
-}
-
-/// The accumulators of one warp get the result of the next instruction, whose operands have all been read.
-void write_piece(Cta& c, Warpgroup& g) {
-  WgmmaOp& op = g.op(g.done + 1);
-  if (g.unwritten_warps == 0) {
-    if (!g.result) g.result = std::make_unique<float[]>(std::size(c.slabs.d));
-    if (op.scale_d) gather(op, g.result.get());
-    c.options->arithmetic.wgmma_e4m3(op.operands->a, op.operands->b, g.result.get(), op.n, !op.scale_d);
-    ++c.counts.wgmma[std::size_t(op.n / 8)];
-    g.unwritten_warps = 15;
-  }
-  const int warp = c.random.bit(g.unwritten_warps);
-  for_each_pair(
-      op, g.result.get(), [](const float* from, float* regs) { std::memcpy(regs, from, 8); }, 32 * warp,
-      32 * warp + 32);
-  g.unwritten_warps &= ~(1u << warp);
-  if (g.unwritten_warps) return;
-  op.operands.reset();
-  ++g.done;
-}
-
-void run_piece(Cta& c, Warpgroup& g) {
-  const WgmmaOp& next = g.op(g.done + 1);
-  const bool ready = next.operands && next.operands->unread == 0;
-  if ((ready && c.random.below(2)) || !read_piece(c, g)) write_piece(c, g);
-}
-
-/// Instructions that have all been done are forgotten.
-void forget_done(Warpgroup& g) {
-  if (g.done != g.first + g.ops.size() || g.ops.size() < 64) return;
-  g.first = g.done;
-  g.ops.clear();
-}
+constexpr int kThreads = sm90::kThreadsPerWarpgroup;
 
 /// What all four warps of the group know; a lane's knowledge counts for its warp (README.md, "Readings").
 void update_minimum(Cta& c, Warpgroup& g, int group) {
@@ -151,50 +30,6 @@ void update_minimum(Cta& c, Warpgroup& g, int group) {
       g.fenced_by_all[i] = std::min(g.fenced_by_all[i], s->fenced[i]);
     }
   }
-}
-
-/// A tile that a tensor copy has laid out with one swizzle is no operand with another.
-void check_swizzle(Cta& c, const WgmmaOp& op, bool is_b, const Operand& operand) {
-  const int rows = is_b ? op.n : kRows;
-  for (int r = 0; r < rows; ++r) {
-    const std::uint32_t at = operand.offset(std::uint32_t(r), 0);
-    const Granule& g = c.granules[at / kGranule];
-    if (!g.tma_bar || g.swizzle == hopper::Swizzle::none || g.swizzle == operand.swizzle) continue;
-    return report(c, "descriptor", op.pc, "matrix descriptor ", is_b ? "B" : "A", " reads shared offset ", at,
-                  " with the ", row_bytes(operand.swizzle), "-byte ",
-                  operand.swizzle == hopper::Swizzle::none ? "rows of no swizzle" : "swizzle",
-                  "; the copy issued at ", At{g.tma_pc}, " wrote it with the ", row_bytes(g.swizzle),
-                  "-byte swizzle");
-  }
-}
-
-void check_operand(Cta& c, const WgmmaOp& op, bool is_b, const Observer* seen, AsyncReader reader) {
-  const Operand operand(is_b ? op.desc_b : op.desc_a);
-  const std::uint32_t rows = is_b ? std::uint32_t(op.n) : std::uint32_t(kRows), start = operand.start;
-  const std::uint32_t atom = 8 * operand.row;
-  const char* letter = is_b ? "B" : "A";
-  if (operand.group != atom)
-    report(c, "descriptor", op.pc, "matrix descriptor ", letter, " has ", operand.group,
-           " bytes between 8-row groups; a K-major tile with its ", operand.row, "-byte rows has ", atom);
-  if (operand.swizzle != hopper::Swizzle::none && start % atom >= operand.row)
-    report(c, "alignment", op.pc, "matrix descriptor ", letter, " starts at shared offset ", start,
-           ": with the ", operand.row, "-byte swizzle the tile must be ", atom, "-byte aligned");
-  if (operand.swizzle != hopper::Swizzle::none && start % operand.row + kStepBytes > operand.row)
-    report(c, "descriptor", op.pc, "matrix descriptor ", letter, " starts at byte ", start % operand.row,
-           " of a row of ", operand.row, ": the ", kStepBytes, " bytes of the instruction leave the tile");
-  const std::uint32_t last = operand.offset(rows - 1, 0), past = operand.offset(rows - 1, 16);
-  const std::uint32_t end = std::max(last, past) / operand.row * operand.row + operand.row;
-  if (end > c.shared_bytes) {
-    report(c, "smem-bounds", op.pc, "matrix descriptor ", letter, " covers shared memory up to offset ", end,
-           " of ", c.shared_bytes);
-    stop(c);
-  }
-  if (!seen) return;
-  check_swizzle(c, op, is_b, operand);
-  const char* what = is_b ? "wgmma (operand B)" : "wgmma (operand A)";
-  for (std::uint32_t r = 0; r < rows; ++r)
-    for (std::uint32_t k = 0; k < std::uint32_t(kStepBytes); k += 16)
-      async_read(c, operand.offset(r, k), 16, *seen, op.pc, what, reader);
 }
 
 void formed(Cta& c, int group, std::uint32_t number) {
@@ -232,46 +67,6 @@ Accumulators& accumulators_of(Thread& t, float* d, int registers) {
 }
 
 }  // namespace
-
-void run_wgmmas(Cta& c, int group, std::uint32_t upto) {
-  Warpgroup& g = c.groups[std::size_t(group)];
-  while (g.done < upto && g.op(g.done + 1).operands) run_piece(c, g);  // begun in pieces
-  while (g.done < upto) {
-    const std::uint32_t first = g.done + 1;
-    std::uint32_t last = first;
-    while (last < upto && g.op(last + 1).n == g.op(first).n && g.op(last + 1).d == g.op(first).d) ++last;
-    run_chain(c, g, first, last);
-    g.done = last;
-  }
-  forget_done(g);
-  release_wgmma_waits(c, group);
-}
-
-void wgmma_step(Cta& c, int group) {
-  Warpgroup& g = c.groups[std::size_t(group)];
-  if (!c.options->wgmma_in_pieces) return run_wgmmas(c, group, g.done + 1);
-  run_piece(c, g);
-  forget_done(g);
-  release_wgmma_waits(c, group);
-}
-
-void discard_accumulators(Cta& c, const Thread& t) {
-  Warpgroup& g = c.groups[std::size_t(t.group)];
-  for (std::uint32_t number = std::max(g.done, t.waited) + 1; number <= t.issued; ++number)
-    g.op(number).d[std::size_t(t.id % kThreads)] = c.slabs.discarded;
-}
-
-void release_wgmma_waits(Cta& c, int group) {
-  const Warpgroup& g = c.groups[std::size_t(group)];
-  for (int warp = 4 * group; warp < std::min(4 * group + 4, int(c.warps.size())); ++warp) {
-    WarpState& w = c.warps[std::size_t(warp)];
-    if (w.point != WarpPoint::wait || w.arrived != 32 || g.done < w.argument) continue;
-    w.gathering.raise(c.group_component(group), Clock(w.argument));
-    release_warp(c, w, warp, true);
-    wake(c, Blocked::wgmma, std::uint32_t(group), warp * 32, warp * 32 + 32);
-  }
-}
-
 }  // namespace moe::device::emulator
 
 namespace moe::hopper::engine {

@@ -30,7 +30,8 @@ MOE_KERNEL_NAMESPACE {
   __device__ __forceinline__ void turn_back(float(&v)[kVector], const FourTurns& turns) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float even = v[2 * i], odd = v[2 * i + 1], c = turns.cos[i], s = turns.sin[i];
+      const float even = v[2 * i], odd = v[2 * i + 1], c = turns.cos[i];
+      const float s = planted(Fault::rope_turned_forward, -turns.sin[i], turns.sin[i]);
       v[2 * i] = hopper::fma_rn(even, c, hopper::mul_rn(odd, s));
       v[2 * i + 1] = hopper::fma_rn(odd, c, -hopper::mul_rn(even, s));
     }
@@ -49,7 +50,9 @@ MOE_KERNEL_NAMESPACE {
     static __device__ __forceinline__ void quantise_half(const Params& p, float (&v)[kVector], int half,
                                                          std::uint8_t* codes, std::uint32_t* exponents) {
       const int lane = int(threadIdx.x % 32), warp = int(threadIdx.x / 32);
-      const std::uint32_t exponent = rope_exponent(lanes_max_magnitude<kLanesPerBlock>(max_magnitude(v)));
+      float amax = lanes_max_magnitude<kLanesPerBlock>(max_magnitude(v));
+      if (planted(Fault::rope_amax_of_two_blocks)) amax = lanes_max_magnitude<32>(amax);
+      const std::uint32_t exponent = rope_exponent(amax);
       const float scale = hopper::as_float(exponent << 23);
       store_codes8(codes + half * kHalfDim + lane * kVector, encode8(v, hopper::div_rn(1.0f, scale)),
                    kVector);
@@ -73,12 +76,15 @@ MOE_KERNEL_NAMESPACE {
             words[t] = exponents[row * kRopeTokens + t] << 23;
           } else {
             for (int q = 0; q < kQuarters; ++q)
-              words[t] |= exponents[(row * kQuarters + q) * kRopeTokens + t] << (8 * q);
+              words[t] |= exponents[(row * kQuarters + q) * kRopeTokens + t]
+                          << planted(Fault::rope_exponents_reversed, 8 * (kQuarters - 1 - q), 8 * q);
           }
         }
         const std::int64_t group = head / p.heads_per_group, local = head % p.heads_per_group;
         std::uint32_t* at = p.scales + group * p.scale_group +
-                            (local * per_head + row % per_head) * p.scale_row + quad * kRopeTokens;
+                            (local * per_head + row % per_head) *
+                                planted(Fault::rope_scale_lines_not_padded, p.tokens, p.scale_row) +
+                            quad * kRopeTokens;
         *reinterpret_cast<uint4*>(at) = uint4{words[0], words[1], words[2], words[3]};
       }
     }
@@ -94,7 +100,8 @@ MOE_KERNEL_NAMESPACE {
       hopper::grid_wait();
       hopper::grid_launch_dependents();
 
-      if (token < p.tokens) {  // the same for a whole warp
+      const bool present = token < planted(Fault::rope_token_tail_stored, p.tokens + 1, p.tokens);
+      if (present) {  // the same for a whole warp
         uint4 raw[kRopeHeads][2];
 #pragma unroll
         for (int h = 0; h < kRopeHeads; ++h) {
@@ -106,14 +113,17 @@ MOE_KERNEL_NAMESPACE {
         FourTurns turn{};
         if (turns) {
           const float* table =
-              p.cos_sin + p.positions[token] * p.cos_sin_row + 4 * (lane - kFirstTurningLane);
-          load_floats4(turn.cos, table);
-          load_floats4(turn.sin, table + 32);
+              p.cos_sin +
+              planted(Fault::rope_position_is_token, token, std::int64_t(p.positions[token])) *
+                  p.cos_sin_row +
+              4 * (lane - kFirstTurningLane);
+          load_floats4(turn.cos, table + planted(Fault::rope_sines_before_cosines, 32, 0));
+          load_floats4(turn.sin, table + planted(Fault::rope_sines_before_cosines, 0, 32));
         }
 #pragma unroll
         for (int h = 0; h < kRopeHeads; ++h) {
           const std::int64_t head = first_head + h;
-          if (head >= heads) break;
+          if (head >= heads && !planted(Fault::rope_head_tail_stored)) break;
           std::uint8_t* codes = p.codes + head / p.heads_per_group * p.codes_group + token * p.codes_token +
                                 head % p.heads_per_group * kRopeDim;
           std::uint32_t* mine = exponents + h * kQuarters * kRopeTokens;
@@ -125,9 +135,10 @@ MOE_KERNEL_NAMESPACE {
           quantise_half(p, v, 1, codes, mine);
         }
       } else {
-        for (int i = lane; i < kRopeHeads * kQuarters; i += 32) exponents[i * kRopeTokens + warp] = 0;
+        if (!planted(Fault::rope_padding_not_zeroed))
+          for (int i = lane; i < kRopeHeads * kQuarters; i += 32) exponents[i * kRopeTokens + warp] = 0;
       }
-      hopper::cta_sync();
+      if (!planted(Fault::rope_scales_read_before_barrier)) hopper::cta_sync();
       store_scales(p, quad, first_head, exponents);
     }
   };

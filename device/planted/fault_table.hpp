@@ -96,6 +96,10 @@ inline constexpr std::string_view kAct = "op=act_quant tokens=3 hidden=128 inter
                                          "quant=block128";
 inline constexpr std::string_view kClamped = "op=act_quant tokens=9 hidden=128 inter=256 experts=2 top_k=2 load=uniform seed=1 "
                                              "act=silu_mul_clamped limit=0.25 alpha=1.702 beta=1 quant=block128";
+/// Five tokens of six heads: both end inside a CTA's block.
+inline constexpr std::string_view kRope = "op=inv_rope_quant tokens=5 heads=6 head_groups=2 seed=1 quant=block128";
+inline constexpr std::string_view kRopePacked = "op=inv_rope_quant tokens=5 heads=6 head_groups=2 seed=1 quant=block128 "
+                                                "scale_format=ue8m0";
 inline constexpr std::string_view kCombine =
     "op=combine tokens=4 hidden=128 inter=128 experts=8 top_k=2 load=uniform seed=1";
 inline constexpr std::string_view kEpCombine =
@@ -249,6 +253,17 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::weights_on_input_and_output, "M21b", "weights_on_input_and_output", FaultKind::host, "", "routing weights are applied on both sides", kInputWeights},
     {Fault::act_quant_before_gemm1, "P54", "act_quant_before_gemm1", FaultKind::host, "", "two launches change places", kSmallLayer},
     {Fault::graph_misses_first_stage, "M58", "graph_misses_first_stage", FaultKind::host, "", "the graph is captured without the router; the emulated SM captures no graph", kSmallLayer, InputEdit::none, true},
+    // ---- inv_rope_quant
+    {Fault::rope_scales_read_before_barrier, "P57", "rope_scales_read_before_barrier", FaultKind::protocol, "race", "a token's scales are stored while other warps compute theirs", kRope},
+    {Fault::rope_padding_not_zeroed, "P58", "rope_padding_not_zeroed", FaultKind::protocol, "uninitialised-smem", "scales of padding tokens are what shared memory held", kRope},
+    {Fault::rope_token_tail_stored, "P59", "rope_token_tail_stored", FaultKind::bounds, "global-bounds", "one token more than there are is computed and stored", kRope},
+    {Fault::rope_head_tail_stored, "P60", "rope_head_tail_stored", FaultKind::bounds, "global-bounds", "codes of heads behind the last are stored", kRope},
+    {Fault::rope_scale_lines_not_padded, "P61", "rope_scale_lines_not_padded", FaultKind::bounds, "misaligned-access", "a line of scales is as long as there are tokens, not padded to four", kRope},
+    {Fault::rope_turned_forward, "V12", "rope_turned_forward", FaultKind::value, "", "the rotation is not the inverse one", kRope},
+    {Fault::rope_sines_before_cosines, "V13", "rope_sines_before_cosines", FaultKind::value, "", "a row of the table is read as sines and then cosines", kRope},
+    {Fault::rope_position_is_token, "V14", "rope_position_is_token", FaultKind::value, "", "a token's number is taken for its position", kRope},
+    {Fault::rope_amax_of_two_blocks, "V15", "rope_amax_of_two_blocks", FaultKind::value, "", "256 columns share one scale", kRope},
+    {Fault::rope_exponents_reversed, "V16", "rope_exponents_reversed", FaultKind::value, "", "the four exponents of a word stand in the other order", kRopePacked},
 };
 // clang-format on
 

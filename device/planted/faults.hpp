@@ -142,6 +142,17 @@ enum class Fault : int {
   weights_on_input_and_output,
   act_quant_before_gemm1,
   graph_misses_first_stage,
+  // inv_rope_quant (inv_rope_quant.cuh)
+  rope_scales_read_before_barrier,
+  rope_padding_not_zeroed,
+  rope_token_tail_stored,
+  rope_head_tail_stored,
+  rope_scale_lines_not_padded,
+  rope_turned_forward,
+  rope_sines_before_cosines,
+  rope_position_is_token,
+  rope_amax_of_two_blocks,
+  rope_exponents_reversed,
   count
 };
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "fixtures/problem/errors.hpp"
+#include "harness/expand.hpp"
 #include "harness/option_table.hpp"
 
 namespace moe::harness {
@@ -138,6 +139,19 @@ RC_GTEST_PROP(Options, OrderDoesNotMatter, ()) {
   RC_ASSERT(o.problem.seed == 9u);
   RC_ASSERT(o.output.quiet);
   RC_ASSERT(o.run.shard == (Shard{1, 3}));
+}
+
+// Would catch a list of which only one mode is run, and modes that shards do not share.
+TEST(Options, DataTakesAList) {
+  const Options o = parse("check", {"--hidden", "256", "--intermediate", "128", "--experts", "4", "--top-k",
+                                    "2", "--tokens", "1,2", "--data", "normal,exact,coded"});
+  std::vector<std::string> seen;
+  for (const Work& work : expand(o.problem, {}))
+    seen.push_back(std::to_string(work.problem.shape.tokens) + std::string(name(work.problem.data)));
+  EXPECT_EQ(seen, (std::vector<std::string>{"1normal", "1exact", "1coded", "2normal", "2exact", "2coded"}));
+  EXPECT_EQ(expand(o.problem, {2, 3}).size(), 2u);
+  EXPECT_NE(complaint("check", {"--data", "exact,file"}), "");
+  EXPECT_NE(complaint("check", {"--data", "exact,cded"}).find("did you mean 'coded'"), std::string::npos);
 }
 
 // Help is for an 80-column terminal and names each option of its command.
