@@ -97,8 +97,8 @@ inline constexpr std::string_view kAct = "op=act_quant tokens=3 hidden=128 inter
 inline constexpr std::string_view kClamped = "op=act_quant tokens=9 hidden=128 inter=256 experts=2 top_k=2 load=uniform seed=1 "
                                              "act=silu_mul_clamped limit=0.25 alpha=1.702 beta=1 quant=block128";
 /// Five tokens of six heads: both end inside a CTA's block.
-inline constexpr std::string_view kRope = "op=inv_rope_quant tokens=5 heads=6 head_groups=2 seed=1 quant=block128";
-inline constexpr std::string_view kRopePacked = "op=inv_rope_quant tokens=5 heads=6 head_groups=2 seed=1 quant=block128 "
+inline constexpr std::string_view kRope = "op=inv_rope_quant tokens=5 hidden=0 inter=0 experts=1 top_k=1 heads=6 head_groups=2 load=uniform seed=1 quant=block128";
+inline constexpr std::string_view kRopePacked = "op=inv_rope_quant tokens=5 hidden=0 inter=0 experts=1 top_k=1 heads=6 head_groups=2 load=uniform seed=1 quant=block128 "
                                                 "scale_format=ue8m0";
 inline constexpr std::string_view kCombine =
     "op=combine tokens=4 hidden=128 inter=128 experts=8 top_k=2 load=uniform seed=1";
@@ -258,7 +258,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::rope_padding_not_zeroed, "P58", "rope_padding_not_zeroed", FaultKind::protocol, "uninitialised-smem", "scales of padding tokens are what shared memory held", kRope},
     {Fault::rope_token_tail_stored, "P59", "rope_token_tail_stored", FaultKind::bounds, "global-bounds", "one token more than there are is computed and stored", kRope},
     {Fault::rope_head_tail_stored, "P60", "rope_head_tail_stored", FaultKind::bounds, "global-bounds", "codes of heads behind the last are stored", kRope},
-    {Fault::rope_scale_lines_not_padded, "P61", "rope_scale_lines_not_padded", FaultKind::bounds, "misaligned-access", "a line of scales is as long as there are tokens, not padded to four", kRope},
+    {Fault::rope_scale_lines_not_padded, "P61", "rope_scale_lines_not_padded", FaultKind::bounds, "cta-race", "a line of scales is as long as there are tokens, not padded to four: lines overlap", kRope},
     {Fault::rope_turned_forward, "V12", "rope_turned_forward", FaultKind::value, "", "the rotation is not the inverse one", kRope},
     {Fault::rope_sines_before_cosines, "V13", "rope_sines_before_cosines", FaultKind::value, "", "a row of the table is read as sines and then cosines", kRope},
     {Fault::rope_position_is_token, "V14", "rope_position_is_token", FaultKind::value, "", "a token's number is taken for its position", kRope},
