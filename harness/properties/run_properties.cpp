@@ -70,7 +70,8 @@ std::string after_nan(Subject& s) {
   for (const char* name : {"hidden", "gemm1", "gemm2", "a_codes"})
     if (spoiled.has(name)) {
       Tensor& t = own(spoiled, name);
-      std::memset(t.data(), 0x7F, t.bytes());  // bf16 7F7F is large and finite; e4m3 7F is NaN
+      if (!t.empty())
+        std::memset(t.data(), 0x7F, t.bytes());  // bf16 7F7F is large and finite; e4m3 7F is NaN
       if (t.dtype() == DType::bf16)
         for (std::uint16_t& x : t.as<std::uint16_t>()) x = 0x7FC0;
     }

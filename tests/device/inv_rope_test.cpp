@@ -39,7 +39,9 @@ std::string difference(Machine& machine, const Case& c, const TensorSet& inputs)
   const reference::StageTruth due =
       reference::inv_rope_truth(c.problem, {inputs, {}}, {&any, true, false, 1});
   for (const char* name : {"o_codes", "o_scale"})
-    if (std::memcmp(out.at(name).data(), due.at(name).bits.data(), out.at(name).bytes()) != 0) return name;
+    if (out.at(name).bytes() > 0 &&
+        std::memcmp(out.at(name).data(), due.at(name).bits.data(), out.at(name).bytes()) != 0)
+      return name;
   for (const std::string& report : machine.take_reports()) return report;
   return "";
 }
