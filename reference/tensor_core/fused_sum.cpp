@@ -24,6 +24,7 @@ struct Term {
 
 /// In units of 2^lsb, bits below cut off toward zero.
 std::int64_t align(const Term& t, int lsb) {
+  if (t.significand == 0) return 0;  // takes no part in the alignment, so that its exponent may be any
   const int shift = t.exponent - t.fraction_bits - lsb;
   std::uint64_t magnitude = 0;
   if (shift >= 0) magnitude = t.significand << shift;
