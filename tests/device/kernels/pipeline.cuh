@@ -128,7 +128,8 @@ MOE_KERNEL_NAMESPACE {
     if constexpr (F == Fault::shared_read_out_of_bounds)
       if (thread == 0) p.out[0] = *reinterpret_cast<const float*>(smem + kPipelineShared);
     if constexpr (F == Fault::misaligned_load)
-      if (thread == 0) *reinterpret_cast<uint4*>(p.out) = *reinterpret_cast<const uint4*>(smem + kOutAt + 8);
+      if (thread == 0)  // a scalar: compilers take larger accesses apart
+        *reinterpret_cast<std::uint64_t*>(p.out) = *reinterpret_cast<const std::uint64_t*>(smem + kOutAt + 4);
     if constexpr (F == Fault::uninitialised_read)
       if (thread == 0) p.out[0] = *reinterpret_cast<const float*>(smem + kOutAt + 64 * kPipelineN * 4);
   }
