@@ -26,7 +26,8 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "report") return cmd_report(o, s);
   if (o.command == "audit-jit") return cmd_audit_jit(o, s);
   if (o.command == "reference") return cmd_reference(o, s);
-  if (o.command == "tune") return cmd_tune(o, s);
+  if (o.command == "tune") return o.aot ? cmd_aot(o, s) : cmd_tune(o, s);
+  if (o.command == "route") return cmd_route(o, s);
   if (o.command == "lint") return cmd_lint(o, s);
   if (o.command == "limits") return cmd_limits(o, s);
   if (o.command == "list") return cmd_list(o, s);

@@ -33,6 +33,8 @@ int cmd_report(const Options&, const Streams&);
 int cmd_audit_jit(const Options&, const Streams&);
 int cmd_reference(const Options&, const Streams&);
 int cmd_tune(const Options&, const Streams&);
+int cmd_aot(const Options&, const Streams&);  // tune --aot
+int cmd_route(const Options&, const Streams&);
 int cmd_lint(const Options&, const Streams&);
 int cmd_limits(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);

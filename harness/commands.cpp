@@ -43,7 +43,16 @@ const std::vector<Command>& commands() {
        "",
        0,
        {"tune --family triton_fused_moe --space vllm --model deepseek-v3 --tp 8 --out configs",
-        "tune --model qwen3-30b --tokens 1,16,256 --json -"}},
+        "tune --model qwen3-30b --tokens 1,16,256 --json -",
+        "tune --aot --model deepseek-v3 --tp 8 --tokens 1:8192"}},
+      {"route",
+       "which path of a layer, or which shipped kernel, wins where: crossovers, the regret of fixed "
+       "policies, a "
+       "rule",
+       "",
+       0,
+       {"route --model deepseek-v3 --tp 8 --tokens 1:4096:x2",
+        "route --model qwen3-30b --tokens 1,64 --measure", "route --against peers.csv.gz --json -"}},
       {"lint",
        "what is wrong with tuned tables of vLLM and SGLang",
        "PATH",

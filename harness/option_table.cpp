@@ -11,7 +11,7 @@ namespace moe::harness {
 namespace {
 
 constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check";
-constexpr const char* kLayers = "check bench predict reference infer-semantics upstream-check tune";
+constexpr const char* kLayers = "check bench predict reference infer-semantics upstream-check tune route";
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
@@ -130,8 +130,8 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.ep = to_int(v, 1, 65536); }},
       {"rank", "R", kLayers, g, "expert-parallel rank that is computed (default 0)",
        [](Options& o, Text v) { o.problem.rank = to_int(v, 0, 65535); }},
-      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check tune audit-jit", g,
-       "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
+      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check tune route audit-jit",
+       g, "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
        [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0), o.problem.tokens_given = true; }},
       {"load", "LIST", kLayers, g,
        "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, only:0-3, except:2-2, trace:FILE (default uniform)",
@@ -255,12 +255,12 @@ std::vector<OptionRow> run_rows() {
        [](Options& o, Text v) { o.run.first_schedule = to_int(v, 1, 1'000'000); }},
       {"allow", "VERDICT", "check upstream-check", g,
        "mistrusted: a trial that could prove nothing does not fail the run", set_allow},
-      {"samples", "N", "bench upstream-check", g, "timed launches a case (default 30)",
+      {"samples", "N", "bench upstream-check route", g, "timed launches a case (default 30)",
        [](Options& o, Text v) { o.run.samples = to_int(v, 1, 100000); }},
       {"time-budget", "TIME", kRuns, g,
        "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
        [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
-      {"case-timeout", "TIME", "check bench infer-semantics upstream-check", g,
+      {"case-timeout", "TIME", "check bench infer-semantics upstream-check route", g,
        "how long one run in a worker may take (default 5m)",
        [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
       {"require-gpu", "", kOneRun, g,
@@ -271,16 +271,21 @@ std::vector<OptionRow> run_rows() {
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
       {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
        [](Options& o, Text v) { o.run.shard = parse_shard(v); }},
-      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check tune", g,
+      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check tune route", g,
        "what the model predicts for (default h200; moeproof list hardware)",
        [](Options& o, Text v) { o.hardware = v; }},
       {"why", "", "predict", g,
        "where the time goes, launch by launch, and what the other operand order would change",
        [](Options& o, Text) { o.why = true; }},
-      {"against", "FILE", "compare", g,
-       "score the model by times that others measured: CSV or CSV.gz of dense GEMMs, MoE layers or Triton "
-       "configs",
+      {"against", "FILE", "compare route", g,
+       "times that others measured, CSV or CSV.gz: compare scores the model by dense GEMMs, MoE layers or "
+       "Triton configs; route routes between kernels as shipped",
        [](Options& o, Text v) { o.against = v; }},
+      {"measure", "", "route", g, "time every path on the card (no usable GPU: exit 3)",
+       [](Options& o, Text) { o.measure = true; }},
+      {"aot", "", "tune", g,
+       "prove that every shape of the deployment (model, --tp, --ep, --tokens) maps to a built kernel",
+       [](Options& o, Text) { o.aot = true; }},
       {"family", "NAME", "tune", g, "kernel family that is tuned: triton_fused_moe (default, the only one)",
        [](Options&, Text v) { require_word("family", v, "triton_fused_moe"); }},
       {"space", "NAME", "tune", g, "tiles to rank: vllm (default), the 1,920 of its tuner",
@@ -337,8 +342,8 @@ std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
       {"json", "FILE",
-       "check bench predict compare infer-semantics upstream-check report audit-jit tune lint limits", g,
-       "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
+       "check bench predict compare infer-semantics upstream-check report audit-jit tune route lint limits",
+       g, "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
       {"markdown", "FILE", kReports, g, "a table for a pull request",
@@ -348,8 +353,8 @@ std::vector<OptionRow> output_rows() {
        "reference: safetensors file for inputs and stage outputs; tune: folder for the table",
        [](Options& o, Text v) { o.out = v; }},
       {"quiet", "",
-       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune lint "
-       "limits",
+       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune route "
+       "lint limits",
        g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }

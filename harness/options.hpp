@@ -109,7 +109,9 @@ struct Options {
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write
   bool why = false;                // predict: where the time goes, and what the other operand order changes
-  std::string against;             // compare: CSV of times that others measured
+  std::string against;             // compare, route: CSV of times that others measured
+  bool measure = false;            // route: time the paths on the card
+  bool aot = false;                // tune: prove that no shape of a deployment needs a compilation
   std::string device_name;         // tune: device in the table's name; empty: the card's
   std::string tuned;               // compare: tuned tables for --against, a folder, a table or a CSV
   std::vector<std::string> words;  // positional: files of compare, topic of list

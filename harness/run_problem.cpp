@@ -16,6 +16,7 @@
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/properties/try_properties.hpp"
+#include "harness/tensor_notes.hpp"
 #include "harness/worker_protocol.hpp"
 #include "sim/predict.hpp"
 
@@ -110,6 +111,8 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   if (!others.empty())
     v.reason += fmt::format("{}not judged: {}, which op {} does not have", v.reason.empty() ? "" : "; ",
                             others, name(c.problem.op));
+  if (const std::string notes = tensor_notes(c, inputs, outputs); !notes.empty())
+    v.reason += (v.reason.empty() ? "" : "; ") + notes;
   return v;
 }
 

@@ -14,7 +14,7 @@ constexpr double kSchedulers = 4;
 constexpr double kTensorShare = 0.75;
 
 double loader_cycles(const Hardware& hardware, const GemmShape& gemm) {
-  const int rows = gemm.gathered_from > 0 ? gemm.tile.block_m : 0;
+  const int rows = gemm.gathered_from > 0 ? gemm.tile.block_m - 1 : 0;  // beyond the first
   return hardware.producer_cycles + hardware.producer_cycles_per_load * (gemm.loads() - rows) +
          kCyclesPerGatheredRow * rows;
 }

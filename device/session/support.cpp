@@ -47,6 +47,10 @@ std::string refuse_gemm(const Problem& p, const Choice& choice) {
     return fmt::format("the grouped GEMM takes up to {} experts a rank, not {}", kMaxGemmExperts,
                        p.shape.local_experts());
   }
+  constexpr std::int64_t kMostRows = (std::int64_t(1) << 31) - 1;
+  if (p.shape.pairs() + 8 * p.shape.local_experts() > kMostRows)
+    return fmt::format("sorted rows are numbered in 32 bits; {} tokens of top {} are more", p.shape.tokens,
+                       p.shape.top_k);
   const KernelKind up =
       layer_path(choice.kernel) == LayerPath::fused ? KernelKind::gathered_gemm : KernelKind::grouped_gemm;
   if (std::string refusal = refuse_tile(choice.layout, choice.tile, p.quant, up); !refusal.empty())
