@@ -1,65 +1,11 @@
 // The built program as a user meets it: exit codes, one error line, reports, help.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <sstream>
+#include "tests/cli/program.hpp"
 
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using namespace moe::cli;
 
-struct Outcome {
-  int status = -1;
-  std::string out, err;
-};
-
-class Cli : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              (std::string("moeproof_cli_") + info->name() + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string text_of(const fs::path& path) const {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return folder_ / name;
-  }
-  Outcome run(const std::string& words) const {
-    const std::string out = folder_ / "stdout", err = folder_ / "stderr";
-    const int raw =
-        std::system((std::string(MOE_BINARY) + " " + words + " >'" + out + "' 2>'" + err + "'").c_str());
-    return {WIFEXITED(raw) ? WEXITSTATUS(raw) : 128 + WTERMSIG(raw), text_of(out), text_of(err)};
-  }
-  /// The exit status, nothing on stdout, exactly one line on stderr that holds `words`.
-  void refuses(const std::string& command, const std::string& words, int status = 2) const {
-    const Outcome o = run(command);
-    EXPECT_EQ(o.status, status) << command << "\n" << o.err;
-    EXPECT_EQ(o.out, "") << command;
-    EXPECT_EQ(std::count(o.err.begin(), o.err.end(), '\n'), 1) << command << "\n" << o.err;
-    EXPECT_TRUE(o.err.starts_with("moeproof: ")) << o.err;
-    EXPECT_NE(o.err.find(words), std::string::npos) << command << "\n" << o.err;
-  }
-  fs::path folder_;
-};
-
-const std::string kSizes = "--hidden 256 --intermediate 128 --experts 4 --top-k 2 ",
-                  kSmall = kSizes + "--tokens 9 ";
+class Cli : public Program {};
 
 TEST_F(Cli, HelpAndVersion) {
   EXPECT_EQ(run("--help").status, 0);
@@ -243,25 +189,6 @@ TEST_F(Cli, PredictsADenseGemm) {
   refuses(dense + "--op grouped_gemm --experts 1 --tile 64x128x128", "128x128x128");
 }
 
-// Would catch: a table, JSON and rule that do not tell the same, a measurement claimed without a card, a file
-// of times that is taken for one of problems.
-TEST_F(Cli, RoutesBetweenThePathsOfALayer) {
-  const Outcome table = run("route " + kSizes + "--tokens 64,1");
-  EXPECT_EQ(table.status, 0) << table.err;
-  EXPECT_NE(table.out.find("vLLM's order"), std::string::npos) << table.out;
-  EXPECT_NE(table.out.find("def backend(tokens):"), std::string::npos) << table.out;
-  const Json route = Json::parse(run("route " + kSizes + "--tokens 64,1 --json -").out).at("route");
-  EXPECT_EQ(route.at("points").size(), 2u);
-  EXPECT_EQ(route.at("points").at(0).at("tokens"), 1);
-  EXPECT_EQ(route.at("policies").at(0).at("regret_mean"), 0.0);
-  const Outcome measured = run("route " + kSmall + "--measure");
-  EXPECT_TRUE(measured.status == 3 || measured.status == 0) << measured.err;
-  refuses("route --against a.csv --measure", "leave one away");
-  refuses("route --against a.csv --tokens 1", "from the file");
-  refuses("route --against " + write("rows.csv", "kind,model,T,peer,us_median,note\n").string(), "no row");
-  refuses("route --tokens 0 " + kSizes, "launches nothing");
-}
-
 // What `tune` writes is what `lint` and `--tuned` read; a folder with one broken table ends with 1, without
 // any with 2. Would catch a file name that no framework looks for, and errors that end with 0.
 TEST_F(Cli, WritesAndLintsTunedTables) {
@@ -291,12 +218,6 @@ TEST_F(Cli, WritesAndLintsTunedTables) {
   refuses("lint " + (folder_ / "none").string(), "no tuned table");
   refuses("lint " + (folder_ / "missing").string(), "missing");
   refuses("lint", "lint needs");
-  refuses("tune --aot " + kSizes, "token counts");
-  EXPECT_EQ(run("tune --aot " + kSizes + "--tokens 1:64").status, 0);
-  const Outcome outside = run("tune --aot --model qwen3-235b --tp 8 --tokens 16 --json -");
-  EXPECT_EQ(outside.status, 1) << outside.err;
-  EXPECT_EQ(Json::parse(outside.out).at("aot").at("paths").at(0).at("outside").at("nearest"),
-            "--tp 4 --ep 1");
   refuses("tune --out " + folder, "no problem given");
   refuses("tune " + kSizes + "--space all", "vllm");
   refuses("tune " + kSizes + "--device-name a/b", "file's name");
