@@ -24,6 +24,7 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "compare") return cmd_compare(o, s);
   if (o.command == "infer-semantics") return cmd_infer_semantics(o, s);
   if (o.command == "report") return cmd_report(o, s);
+  if (o.command == "merge") return cmd_merge(o, s);
   if (o.command == "audit-jit") return cmd_audit_jit(o, s);
   if (o.command == "reference") return cmd_reference(o, s);
   if (o.command == "tune") return o.aot ? cmd_aot(o, s) : cmd_tune(o, s);
@@ -31,6 +32,8 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "lint") return cmd_lint(o, s);
   if (o.command == "limits") return cmd_limits(o, s);
   if (o.command == "list") return cmd_list(o, s);
+  if (o.command == "completion") return cmd_completion(o, s);
+  if (o.command == "man") return cmd_man(o, s);
   return cmd_doctor(o, s);
 }
 

@@ -29,6 +29,7 @@ int cmd_predict(const Options&, const Streams&);
 int cmd_compare(const Options&, const Streams&);
 int cmd_against(const Options&, const Streams&);  // compare --against
 int cmd_infer_semantics(const Options&, const Streams&);
+int cmd_merge(const Options&, const Streams&);
 int cmd_report(const Options&, const Streams&);
 int cmd_audit_jit(const Options&, const Streams&);
 int cmd_reference(const Options&, const Streams&);
@@ -38,6 +39,8 @@ int cmd_route(const Options&, const Streams&);
 int cmd_lint(const Options&, const Streams&);
 int cmd_limits(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);
+int cmd_completion(const Options&, const Streams&);
+int cmd_man(const Options&, const Streams&);
 int cmd_doctor(const Options&, const Streams&);
 
 }  // namespace moe::harness

@@ -69,7 +69,7 @@ int cmd_compare(const Options& o, const Streams& s) {
   Report report = read_report(o.words[0]);
   report.command = o.command;
   const Hardware hardware = load_hardware(o.hardware);
-  report.hardware = hardware.name;
+  describe_hardware(report, hardware);
   int measured = 0;
   for (CaseRecord& r : report.cases) judge_model(r, hardware), measured += timed(r);
   if (measured == 0)

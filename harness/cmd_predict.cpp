@@ -51,8 +51,7 @@ int cmd_predict(const Options& o, const Streams& s) {
   if (o.why) add_other_order(works, o);
   Report report;
   report.command = o.command;
-  report.hardware = hardware_text(hardware);
-  report.hardware_measured = hardware.source == "measured";
+  describe_hardware(report, hardware);
   std::string tables, whys;
   for (const Work& work : works) {
     auto records = predict_work(work, hardware);

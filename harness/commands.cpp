@@ -2,6 +2,12 @@
 
 namespace moe::harness {
 
+namespace {
+
+constexpr std::size_t kManyWords = 100'000;
+
+}  // namespace
+
 const std::vector<Command>& commands() {
   static const std::vector<Command> table{
       {"check",
@@ -78,10 +84,16 @@ const std::vector<Command>& commands() {
         "upstream-check --before emulated --after emulated --before-layout normal_mma --after-layout swap_ab "
         "--model deepseek-v3 --tp 8 --tokens 1,16"}},
       {"report",
-       "the report of a journal, which a long check keeps",
-       "JOURNAL",
-       1,
-       {"report trials.jsonl --html trials.html"}},
+       "what was written as JSON, and journals of long checks, as one page or one table",
+       "FILE...",
+       kManyWords,
+       {"report trials.jsonl --html trials.html",
+        "report check.json bench.json self_test.json audit.json --html all.html"}},
+      {"merge",
+       "the shards of a run (--shard) as one report, with the run's exit code",
+       "FILE...",
+       kManyWords,
+       {"merge shard1.json shard2.json --json all.json --junit all.xml"}},
       {"audit-jit",
        "how often Triton compiles a kernel again, because of which argument, and what would end it",
        "",
@@ -104,6 +116,12 @@ const std::vector<Command>& commands() {
        "",
        0,
        {"doctor"}},
+      {"completion",
+       "a script that lets a shell complete commands, options and their values",
+       "bash|zsh|fish",
+       1,
+       {"completion bash > ~/.local/share/bash-completion/completions/moeproof"}},
+      {"man", "the manual page", "", 0, {"man | man -l -"}},
   };
   return table;
 }

@@ -3,170 +3,70 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
-#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
+#include "harness/json_reading.hpp"
 
 namespace moe::harness {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// JSON has no NaN or infinity: they travel as words.
-Json number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
-}
-
-Json to_json(const Place& p) {
-  Json j;
-  j["stage"] = p.stage;
-  if (p.expert >= 0) j["expert"] = p.expert;
-  j["row"] = p.row;
-  j["column"] = p.column;
-  if (p.tile_row >= 0) j["tile_row"] = p.tile_row;
-  j["tile_column"] = p.tile_column;
-  j["got"] = number(p.got);
-  j["want"] = number(p.want);
-  j["ulp"] = p.ulp;
-  if (p.bound > 0) j["bound"] = number(p.bound);
-  return j;
-}
-
-/// A wrong block; right ones are counted by experts_to_json.
-Json to_json(const BlockVerdict& b) {
-  Json j;
-  j["stage"] = b.stage;
-  if (b.expert >= 0) j["expert"] = b.expert;
-  j["column_block"] = b.column_block;
-  j["checked"] = b.checked;
-  j["wrong"] = b.wrong;
-  if (b.worst_ratio > 0) j["worst_ratio"] = number(b.worst_ratio);
-  return j;
-}
-
-/// Outputs of each stage, in the order of the layer.
-Json stages_to_json(const std::vector<BlockVerdict>& blocks) {
-  Json list = Json::array();
-  for (const BlockVerdict& b : blocks) {
-    if (list.empty() || list.back()["stage"] != b.stage)
-      list.push_back({{"stage", b.stage}, {"checked", 0}, {"wrong", 0}});
-    Json& last = list.back();
-    last["checked"] = last["checked"].get<std::int64_t>() + b.checked;
-    last["wrong"] = last["wrong"].get<std::int64_t>() + b.wrong;
-  }
-  return list;
-}
-
-/// Outputs of each expert over all its stages and column blocks.
-Json experts_to_json(const std::vector<BlockVerdict>& blocks) {
-  struct Sum {
-    std::int64_t blocks = 0, wrong_blocks = 0, checked = 0, wrong = 0;
-  };
-  std::map<int, Sum> sums;
-  for (const BlockVerdict& b : blocks) {
-    if (b.expert < 0) continue;
-    Sum& s = sums[b.expert];
-    ++s.blocks;
-    s.wrong_blocks += b.wrong > 0;
-    s.checked += b.checked;
-    s.wrong += b.wrong;
-  }
-  Json list = Json::array();
-  for (const auto& [expert, s] : sums) {
-    Json one;
-    one["expert"] = expert;
-    one["blocks"] = s.blocks;
-    one["wrong_blocks"] = s.wrong_blocks;
-    one["checked"] = s.checked;
-    one["wrong"] = s.wrong;
-    list.push_back(one);
-  }
-  return list;
-}
-
-const Json& member(const Json& j, const char* key) {
-  if (!j.is_object() || !j.contains(key)) throw BadInput(fmt::format("'{}' is missing", key));
-  return j.at(key);
-}
-
-/// Runs `read`, and says which key was wrong where it has another type than expected.
-template <class T>
-T get(const Json& j, const char* key) {
-  try {
-    return member(j, key).get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw BadInput(fmt::format("'{}' has the wrong type", key));
-  }
-}
-
-template <class T>
-T get_or(const Json& j, const char* key, T otherwise) {
-  return j.contains(key) ? get<T>(j, key) : otherwise;
-}
-
 std::vector<double> times(const Json& j, const char* key) {
-  auto values = get<std::vector<double>>(j, key);
+  auto values = json_get<std::vector<double>>(j, key);
   for (double v : values)
     if (!(v > 0) || !std::isfinite(v))
       throw BadInput(fmt::format("'{}' holds {}, which is no time in seconds", key, v));
   return values;
 }
 
-Verdict verdict_from_json(const Json& j) {
-  Verdict v;
-  v.correctness = parse_name("correctness", get<std::string>(j, "correctness"), Correctness::timed_out);
-  v.reason = get_or<std::string>(j, "reason", "");
-  v.judged_by = get_or<std::string>(j, "judged_by", "");
-  v.coverage = get_or<double>(j, "coverage", 0);
-  v.checked = get_or<std::int64_t>(j, "checked", 0);
-  v.wrong = get_or<std::int64_t>(j, "wrong", 0);
-  v.open = get_or<std::int64_t>(j, "open", 0);
-  v.bounded = get_or<std::int64_t>(j, "bounded", 0);
-  v.fault_class = get_or<std::string>(j, "fault_class", "");
-  v.replay = get_or<std::string>(j, "replay", "");
-  v.log = get_or<std::string>(j, "log", "");
-  return v;
-}
-
 std::vector<PropertyOutcome> outcomes_from_json(const Json& j) {
   std::vector<PropertyOutcome> outcomes;
-  for (const auto& id : get<std::vector<std::string>>(j, "held"))
+  for (const auto& id : json_get<std::vector<std::string>>(j, "held"))
     outcomes.push_back({id, PropertyState::held, {}});
   for (const auto& [key, state] :
        {std::pair{"failed", PropertyState::failed}, {"skipped", PropertyState::skipped}})
-    for (const Json& one : member(j, key))
-      outcomes.push_back({get<std::string>(one, "id"), state, get<std::string>(one, "reason")});
+    for (const Json& one : json_member(j, key))
+      outcomes.push_back({json_get<std::string>(one, "id"), state, json_get<std::string>(one, "reason")});
   return outcomes;
+}
+
+Speedup speedup_from_json(const Json& j) {
+  Speedup s{json_get<std::string>(j, "baseline"), {}, {}};
+  if (j.contains("predicted")) s.predicted = json_get<double>(j, "predicted");
+  if (j.contains("measured")) s.measured = json_get<double>(j, "measured");
+  return s;
 }
 
 }  // namespace
 
 CaseRecord record_from_json(const Json& j) {
   CaseRecord r;
-  r.trial = parse_case(get<std::string>(j, "case"));
+  r.trial = parse_case(json_get<std::string>(j, "case"));
   if (j.contains("prediction") && !j["prediction"].is_null())
     r.prediction = prediction_from_json(j["prediction"]);
   if (j.contains("measurement") && !j["measurement"].is_null())
     r.measurement = measurement_from_json(j["measurement"]);
-  if (j.contains("verdict")) r.verdict = verdict_from_json(j["verdict"]);
+  if (j.contains("verdict"))
+    r.verdict = verdict_from_json(j["verdict"]), r.sums = sums_from_json(j["verdict"]);
   if (j.contains("properties")) r.properties = outcomes_from_json(j["properties"]);
   if (j.contains("counts")) r.counts = counts_from_json(j["counts"]);
+  if (j.contains("speedup")) r.speedup = speedup_from_json(j["speedup"]);
   return r;
 }
 
 KillRow kill_row_from_json(const Json& j) {
   KillRow row;
-  row.fault = get<std::string>(j, "fault"), row.kind = get<std::string>(j, "kind");
-  row.text = get<std::string>(j, "what"), row.declared = get<bool>(j, "declared");
-  row.why_not = get_or<std::string>(j, "why_not", "");
+  row.fault = json_get<std::string>(j, "fault"), row.kind = json_get<std::string>(j, "kind");
+  row.text = json_get<std::string>(j, "what"), row.declared = json_get<bool>(j, "declared");
+  row.why_not = json_get_or<std::string>(j, "why_not", "");
   if (!row.why_not.empty()) return row;
-  row.killed_by = get<std::vector<std::string>>(j, "killed_by");
-  row.seeds = get<int>(j, "seeds"), row.killed = get<int>(j, "killed");
-  row.cases = get_or<int>(j, "cases", 0), row.runs = get_or<int>(j, "runs", 0);
-  row.shrunk = get_or<std::string>(j, "shrunk", ""), row.trigger = get_or<std::string>(j, "trigger", "");
-  row.distance = get_or<double>(j, "distance", 0);
+  row.killed_by = json_get<std::vector<std::string>>(j, "killed_by");
+  row.seeds = json_get<int>(j, "seeds"), row.killed = json_get<int>(j, "killed");
+  row.cases = json_get_or<int>(j, "cases", 0), row.runs = json_get_or<int>(j, "runs", 0);
+  row.shrunk = json_get_or<std::string>(j, "shrunk", ""),
+  row.trigger = json_get_or<std::string>(j, "trigger", "");
+  row.distance = json_get_or<double>(j, "distance", 0);
   return row;
 }
 
@@ -190,17 +90,17 @@ Json to_json(const Counts& c) {
 
 Counts counts_from_json(const Json& j) {
   Counts c;
-  c.ctas = get<std::int64_t>(j, "ctas");
-  c.tiles = get<std::int64_t>(j, "tiles");
-  const auto by_n = get<std::map<std::string, std::int64_t>>(j, "wgmma");
+  c.ctas = json_get<std::int64_t>(j, "ctas");
+  c.tiles = json_get<std::int64_t>(j, "tiles");
+  const auto by_n = json_get<std::map<std::string, std::int64_t>>(j, "wgmma");
   for (const auto& [n, count] : by_n) c.wgmma[int(parse_integer("wgmma N", n, 8, 256))] = count;
-  c.mma = get<std::int64_t>(j, "mma");
-  c.tma_load_bytes = get<std::int64_t>(j, "tma_load_bytes");
-  c.tma_store_bytes = get<std::int64_t>(j, "tma_store_bytes");
-  c.tma_loads = get<std::int64_t>(j, "tma_loads");
+  c.mma = json_get<std::int64_t>(j, "mma");
+  c.tma_load_bytes = json_get<std::int64_t>(j, "tma_load_bytes");
+  c.tma_store_bytes = json_get<std::int64_t>(j, "tma_store_bytes");
+  c.tma_loads = json_get<std::int64_t>(j, "tma_loads");
   if (j.contains("shared_wavefronts")) {
-    c.shared_wavefronts = get<std::int64_t>(j, "shared_wavefronts");
-    c.bank_conflicts = get<std::int64_t>(j, "bank_conflicts");
+    c.shared_wavefronts = json_get<std::int64_t>(j, "shared_wavefronts");
+    c.bank_conflicts = json_get<std::int64_t>(j, "bank_conflicts");
   }
   return c;
 }
@@ -235,12 +135,23 @@ Json to_json(const Prediction& p) {
 
 Prediction prediction_from_json(const Json& j) {
   Prediction p;
-  p.seconds = get<double>(j, "seconds");
+  p.seconds = json_get<double>(j, "seconds");
   if (!(p.seconds >= 0) || !std::isfinite(p.seconds)) throw BadInput("'seconds' of a prediction is no time");
-  p.uncertainty = get_or<double>(j, "uncertainty", 0);
-  if (j.contains("limit")) p.limit = parse_name("limit", get<std::string>(j, "limit"), Limit::launch);
-  p.tensor_active = get_or<double>(j, "tensor_active", 0);
-  p.useful_flop = get_or<double>(j, "useful_flop", 0);
+  p.uncertainty = json_get_or<double>(j, "uncertainty", 0);
+  if (j.contains("limit")) p.limit = parse_name("limit", json_get<std::string>(j, "limit"), Limit::launch);
+  p.tensor_active = json_get_or<double>(j, "tensor_active", 0);
+  p.useful_flop = json_get_or<double>(j, "useful_flop", 0);
+  p.reason = json_get_or<std::string>(j, "reason", "");
+  p.issue_efficiency = json_get_or<double>(j, "issue_efficiency", 0);
+  p.padding = json_get_or<double>(j, "padding", 0);
+  p.waves = json_get_or<double>(j, "waves", 0), p.tail = json_get_or<double>(j, "tail", 0);
+  p.hbm_bytes = json_get_or<double>(j, "hbm_bytes", 0), p.l2_bytes = json_get_or<double>(j, "l2_bytes", 0);
+  p.shared_bytes = json_get_or<double>(j, "shared_bytes", 0);
+  p.bank_conflicts = json_get_or<std::int64_t>(j, "bank_conflicts", 0);
+  for (const Json& part : json_list(j, "parts"))
+    p.parts.push_back({json_get<std::string>(part, "name"), json_get<double>(part, "seconds"),
+                       parse_name("limit", json_get<std::string>(part, "limit"), Limit::launch)});
+  if (j.contains("counts")) p.counts = counts_from_json(j["counts"]);
   return p;
 }
 
@@ -269,42 +180,14 @@ Measurement measurement_from_json(const Json& j) {
   m.seconds = times(j, "seconds");
   if (j.contains("stages"))
     for (const Json& stage : j["stages"])
-      m.stages.push_back({get<std::string>(stage, "stage"), times(stage, "seconds")});
-  m.cold = get_or<bool>(j, "cold", true);
-  m.graph = get_or<bool>(j, "graph", false);
-  m.sm_clock_hz = get_or<double>(j, "sm_clock_hz", 0);
-  m.device = get_or<std::string>(j, "device", "");
-  m.driver = get_or<std::string>(j, "driver", "");
-  m.kernel_hash = get_or<std::string>(j, "kernel_hash", "");
+      m.stages.push_back({json_get<std::string>(stage, "stage"), times(stage, "seconds")});
+  m.cold = json_get_or<bool>(j, "cold", true);
+  m.graph = json_get_or<bool>(j, "graph", false);
+  m.sm_clock_hz = json_get_or<double>(j, "sm_clock_hz", 0);
+  m.device = json_get_or<std::string>(j, "device", "");
+  m.driver = json_get_or<std::string>(j, "driver", "");
+  m.kernel_hash = json_get_or<std::string>(j, "kernel_hash", "");
   return m;
-}
-
-Json to_json(const Verdict& v) {
-  Json j;
-  j["correctness"] = name(v.correctness);
-  if (v.speed != Speed::no_data) j["speed"] = name(v.speed);
-  if (v.model != ModelAgreement::no_data) j["model"] = name(v.model);
-  if (!v.reason.empty()) j["reason"] = v.reason;
-  if (!v.judged_by.empty()) {
-    j["judged_by"] = v.judged_by;
-    j["coverage"] = v.coverage;
-    j["checked"] = v.checked;
-    j["wrong"] = v.wrong;
-    if (v.open > 0) j["open"] = v.open;
-    if (v.bounded > 0) j["bounded"] = v.bounded;
-  }
-  if (v.worst) j["worst"] = to_json(*v.worst);
-  if (!v.fault_class.empty()) j["fault_class"] = v.fault_class;
-  if (!v.blocks.empty()) {
-    j["stages"] = stages_to_json(v.blocks);
-    j["experts"] = experts_to_json(v.blocks);
-    j["wrong_blocks"] = Json::array();
-    for (const BlockVerdict& block : v.blocks)
-      if (block.wrong > 0) j["wrong_blocks"].push_back(to_json(block));
-  }
-  if (!v.replay.empty()) j["replay"] = v.replay;
-  if (!v.log.empty()) j["log"] = v.log;
-  return j;
 }
 
 namespace {
@@ -342,7 +225,7 @@ Json to_json(const KillRow& row) {
   j["seeds"] = row.seeds, j["killed"] = row.killed;
   if (row.killed > 0) j["cases"] = row.cases;
   if (!row.shrunk.empty())
-    j["shrunk"] = row.shrunk, j["distance"] = number(row.distance), j["runs"] = row.runs;
+    j["shrunk"] = row.shrunk, j["distance"] = json_number(row.distance), j["runs"] = row.runs;
   if (!row.trigger.empty()) j["trigger"] = row.trigger;
   return j;
 }
@@ -352,7 +235,7 @@ Json to_json(const CaseRecord& r) {
   j["case"] = to_line(r.trial);
   if (r.prediction) j["prediction"] = to_json(*r.prediction);
   j["measurement"] = r.measurement ? to_json(*r.measurement) : Json(nullptr);
-  if (r.verdict) j["verdict"] = to_json(*r.verdict);
+  if (r.verdict) j["verdict"] = r.sums.stages.empty() ? to_json(*r.verdict) : to_json(*r.verdict, r.sums);
   if (r.counts) j["counts"] = to_json(*r.counts);
   if (!r.properties.empty()) j["properties"] = to_json(r.properties);
   if (r.speedup) {
@@ -369,14 +252,21 @@ Json to_json(const Report& report) {
   j["schema"] = 1;
   j["tool"] = {{"name", "moeproof"}, {"version", tool_version()}, {"command", report.command}};
   if (!report.executor.empty()) j["tool"]["executor"] = report.executor;
-  if (!report.hardware.empty()) j["tool"]["hardware"] = report.hardware;
+  if (!report.hardware.empty()) {
+    j["tool"]["hardware"] = report.hardware;
+    j["tool"]["hardware_measured"] = report.hardware_measured;
+  }
+  if (report.hbm_bytes_per_s > 0) j["tool"]["hbm_bytes_per_s"] = report.hbm_bytes_per_s;
   j["device"] = nullptr;
   if (report.device)
     j["device"] = {
         {"name", report.device->name}, {"driver", report.device->driver}, {"sms", report.device->sms}};
   j["cases"] = Json::array();
   for (const CaseRecord& r : report.cases) j["cases"].push_back(to_json(r));
-  if (report.unlisted.passed > 0) j["unlisted"] = {{"passed", report.unlisted.passed}};
+  if (report.unlisted.passed > 0)
+    j["unlisted"] = {{"passed", report.unlisted.passed},
+                     {"checked", report.unlisted.judged.checked},
+                     {"checked_to_the_bit", report.unlisted.judged.to_the_bit}};
   for (const KillRow& row : report.self_test) j["self_test"].push_back(to_json(row));
   for (const PropertyCount& p : report.properties) j["properties"].push_back(to_json(p));
   Json& s = j["summary"];
@@ -393,20 +283,58 @@ Json to_json(const Report& report) {
   return j;
 }
 
+namespace {
+
+PropertyCount property_from_json(const Json& j) {
+  PropertyCount p{json_get<std::string>(j, "id"),
+                  json_get_or<std::string>(j, "statement", ""),
+                  json_get<int>(j, "held"),
+                  json_get<int>(j, "failed"),
+                  json_get<int>(j, "skipped"),
+                  json_get_or<std::string>(j, "reason", ""),
+                  {}};
+  if (p.skipped > 0) p.skips[p.failed == 0 ? p.reason : ""] = p.skipped;
+  return p;
+}
+
+/// All but the cases.
+Report heading_from_json(const Json& j) {
+  Report report;
+  const Json& tool = json_member(j, "tool");
+  report.command = json_get_or<std::string>(tool, "command", "");
+  report.executor = json_get_or<std::string>(tool, "executor", "");
+  report.hardware = json_get_or<std::string>(tool, "hardware", "");
+  report.hardware_measured = json_get_or<bool>(tool, "hardware_measured", false);
+  report.hbm_bytes_per_s = json_get_or<double>(tool, "hbm_bytes_per_s", 0);
+  if (j.contains("device") && !j["device"].is_null())
+    report.device = DeviceFacts{json_get<std::string>(j["device"], "name"),
+                                json_get_or<std::string>(j["device"], "driver", ""),
+                                json_get_or<int>(j["device"], "sms", 0)};
+  for (const Json& p : json_list(j, "properties")) report.properties.push_back(property_from_json(p));
+  for (const Json& row : json_list(j, "self_test")) report.self_test.push_back(kill_row_from_json(row));
+  if (!j.contains("unlisted")) return report;
+  report.unlisted.passed = json_get<int>(j["unlisted"], "passed");
+  report.unlisted.judged = {json_get_or<std::int64_t>(j["unlisted"], "checked", 0),
+                            json_get_or<std::int64_t>(j["unlisted"], "checked_to_the_bit", 0), 0};
+  return report;
+}
+
+}  // namespace
+
 Report report_from_json(std::string_view text, std::string_view path) {
   const Json j = Json::parse(text, nullptr, false);
   if (j.is_discarded()) throw BadInput(fmt::format("'{}' is not JSON", path));
   std::string where = fmt::format("'{}'", path);
   try {
-    if (get<int>(j, "schema") != 1) throw BadInput("'schema' is not 1, the one this program reads");
-    Report report;
-    report.command = get_or<std::string>(member(j, "tool"), "command", "");
-    const Json& cases = member(j, "cases");
+    if (json_get<int>(j, "schema") != 1) throw BadInput("'schema' is not 1, the one this program reads");
+    Report report = heading_from_json(j);
+    const Json& cases = json_member(j, "cases");
     if (!cases.is_array()) throw BadInput("'cases' is not a list");
     for (std::size_t i = 0; i < cases.size(); ++i) {
       where = fmt::format("'{}', case {}", path, i + 1);
       report.cases.push_back(record_from_json(cases[i]));
     }
+    report.errors = summarise_errors(report.cases);
     return report;
   } catch (const BadInput& e) {
     throw BadInput(fmt::format("{}: {}", where, e.what()));

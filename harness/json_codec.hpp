@@ -13,6 +13,8 @@ nlohmann::ordered_json to_json(const Counts&);
 nlohmann::ordered_json to_json(const Prediction&);
 nlohmann::ordered_json to_json(const Measurement&);
 nlohmann::ordered_json to_json(const Verdict&);
+/// With the sums of a verdict that was read back, whose right blocks nobody kept.
+nlohmann::ordered_json to_json(const Verdict&, const BlockSums&);
 nlohmann::ordered_json to_json(const CaseRecord&);
 nlohmann::ordered_json to_json(const KillRow&);
 nlohmann::ordered_json to_json(const Report&);
@@ -22,9 +24,11 @@ CaseRecord record_from_json(const nlohmann::ordered_json&);
 KillRow kill_row_from_json(const nlohmann::ordered_json&);
 Counts counts_from_json(const nlohmann::ordered_json&);
 Measurement measurement_from_json(const nlohmann::ordered_json&);
-/// Of a prediction only what `compare` needs: seconds, uncertainty, limit.
 Prediction prediction_from_json(const nlohmann::ordered_json&);
-/// A report that this program wrote; `path` is for the error line. Verdicts are read as their word.
+/// `blocks` are the wrong ones.
+Verdict verdict_from_json(const nlohmann::ordered_json&);
+BlockSums sums_from_json(const nlohmann::ordered_json& verdict);
+/// A report that this program wrote, whole; `path` is for the error line.
 Report report_from_json(std::string_view text, std::string_view path);
 
 }  // namespace moe::harness

@@ -15,7 +15,7 @@ constexpr const char* kLayers = "check bench predict reference infer-semantics u
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
-constexpr const char* kReports = "check bench predict compare upstream-check report";
+constexpr const char* kReports = "check bench predict compare upstream-check report merge";
 constexpr std::int64_t kMostSize = std::int64_t(1) << 31;
 
 int to_int(const std::string& text, std::int64_t least, std::int64_t most) {
@@ -253,7 +253,7 @@ std::vector<OptionRow> run_rows() {
        [](Options& o, Text v) { o.run.schedules = to_int(v, 1, 100'000); }},
       {"first-schedule", "I", "check", g, "number of the first one behind the plain order (default 1)",
        [](Options& o, Text v) { o.run.first_schedule = to_int(v, 1, 1'000'000); }},
-      {"allow", "VERDICT", "check upstream-check", g,
+      {"allow", "VERDICT", "check upstream-check report merge", g,
        "mistrusted: a trial that could prove nothing does not fail the run", set_allow},
       {"samples", "N", "bench upstream-check route", g, "timed launches a case (default 30)",
        [](Options& o, Text v) { o.run.samples = to_int(v, 1, 100000); }},
@@ -266,7 +266,7 @@ std::vector<OptionRow> run_rows() {
       {"require-gpu", "", kOneRun, g,
        "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
        [](Options& o, Text) { o.run.require_gpu = true; }},
-      {"fail-on", "LIST", "check bench compare upstream-check report", g,
+      {"fail-on", "LIST", "check bench compare upstream-check report merge", g,
        "words of a verdict that make exit 1, as slow,off,refused",
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},
       {"shard", "I/N", kRuns, g, "only every N-th problem, starting at the I-th",
@@ -342,7 +342,8 @@ std::vector<OptionRow> output_rows() {
   const char* g = "Output ('-' is standard output)";
   return {
       {"json", "FILE",
-       "check bench predict compare infer-semantics upstream-check report audit-jit tune route lint limits",
+       "check bench predict compare infer-semantics upstream-check report merge audit-jit tune route lint "
+       "limits",
        g, "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
       {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
@@ -353,7 +354,8 @@ std::vector<OptionRow> output_rows() {
        "reference: safetensors file for inputs and stage outputs; tune: folder for the table",
        [](Options& o, Text v) { o.out = v; }},
       {"quiet", "",
-       "check bench predict compare reference infer-semantics upstream-check report audit-jit tune route "
+       "check bench predict compare reference infer-semantics upstream-check report merge audit-jit tune "
+       "route "
        "lint limits",
        g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };

@@ -42,6 +42,11 @@ std::string_view name(PropertyState state) {
   return "?";
 }
 
+BlockSums sums_of(const CaseRecord& r) {
+  if (!r.sums.stages.empty() || !r.verdict) return r.sums;
+  return block_sums(r.verdict->blocks);
+}
+
 int count_of(const Report& report, Correctness which) {
   const auto listed = std::count_if(report.cases.begin(), report.cases.end(), [&](const CaseRecord& r) {
     return r.verdict && r.verdict->correctness == which;

@@ -13,6 +13,7 @@
 #include "fixtures/problem/measurement.hpp"
 #include "fixtures/problem/prediction.hpp"
 #include "fixtures/problem/verdict.hpp"
+#include "harness/block_sums.hpp"
 
 namespace moe::harness {
 
@@ -49,6 +50,7 @@ struct CaseRecord {
   std::optional<Speedup> speedup;
   std::vector<PropertyOutcome> properties;  // that were asked for
   double elapsed_s = 0;                     // wall time of the case: open, run and judge
+  BlockSums sums = {};  // of a record that was read back: its verdict has wrong blocks only
 };
 
 struct DeviceFacts {
@@ -89,6 +91,7 @@ struct Unlisted {
 struct Report {
   std::string command, executor, hardware;  // "check", "emulated", "NVIDIA H200"
   bool hardware_measured = false;           // its constants were; predictions for it were compared with times
+  double hbm_bytes_per_s = 0;               // what its memory gives at most
   std::string chosen = {};                  // what a kernel's own words filled in for the command line
   std::optional<DeviceFacts> device;
   std::vector<CaseRecord> cases;
@@ -98,6 +101,8 @@ struct Report {
   std::vector<KillRow> self_test;
 };
 
+/// The sums of a record that was just judged or read back.
+BlockSums sums_of(const CaseRecord&);
 int count_of(const Report&, Correctness);
 JudgedElements judged_elements(const Report&);
 /// Appends a case and counts its properties.

@@ -34,6 +34,13 @@ std::string hardware_text(const Hardware& h) {
   return h.source == "measured" ? h.name : fmt::format("{} ({})", h.name, h.source);
 }
 
+void describe_hardware(Report& report, const Hardware& hardware) {
+  report.hardware = hardware_text(hardware);
+  report.hardware_measured = hardware.source == "measured";
+  for (const auto& [inflight, rate] : hardware.hbm_bytes_per_s_by_inflight.points)
+    report.hbm_bytes_per_s = std::max(report.hbm_bytes_per_s, rate);
+}
+
 std::string prediction_text(const Report& report) {
   const std::string known = report.hardware_measured
                                 ? fmt::format("a gain is known to {}", percent_text(sim::kGainWidth))

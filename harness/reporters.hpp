@@ -63,6 +63,8 @@ std::string kill_line(const KillRow&);
 std::string self_test_markdown(const std::vector<KillRow>&);
 /// "NVIDIA H200", "NVIDIA H20 (public figures)": predictions from figures nobody measured say so.
 std::string hardware_text(const Hardware&);
+/// What a report says of the card that its predictions are for.
+void describe_hardware(Report&, const Hardware&);
 /// "passed", "passed (bounds)" where the bits of some stage could not be compared, "passed (exp)" where an exp
 /// with an error leaves elements more than one right value, "passed (77 %)" where a budget left rows unjudged.
 std::string verdict_word(const Verdict&);

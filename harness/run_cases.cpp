@@ -28,11 +28,6 @@ constexpr std::size_t kAnnounced = 32;
 /// A case in which the program itself ended so often is given up.
 constexpr int kMostLosses = 2;
 
-bool is_bad(const CaseRecord& r) {
-  const Correctness c = r.verdict->correctness;
-  return c == Correctness::failed || c == Correctness::crashed || c == Correctness::timed_out;
-}
-
 bool has_failed(const CaseRecord& record, const Property& p) {
   return std::any_of(record.properties.begin(), record.properties.end(), [&](const PropertyOutcome& o) {
     return o.id == p.id && o.state == PropertyState::failed;
@@ -132,7 +127,8 @@ class Runner {
  public:
   Runner(Suite& suite, Cases cases) : suite_(suite), cases_(std::move(cases)) {
     if (!suite.options.run.journal.empty()) journal_.emplace(suite.options.run.journal, options_text(suite));
-    suite.progress->planned = cases_.count;
+    for (std::size_t number = 0; number < cases_.count; ++number)
+      if (suite.options.run.shard.owns(number)) suite.progress->plan(1);
   }
   void run();
 
@@ -171,8 +167,8 @@ CaseRecord Runner::run_case(std::size_t number, const Case& c) {
   CaseRecord record = run_one(suite_, c);
   if (!is_bad(record) || ++failures_ > kNamedFailures) return record;
   if (cases_.shrink) shrink_failure(suite_, record);
-  suite_.streams.err << "failed: " << record.verdict->replay << std::endl;
-  if (failures_ == kNamedFailures) suite_.streams.err << "further failures are counted, not shrunk\n";
+  suite_.progress->say("failed: " + record.verdict->replay + "\n");
+  if (failures_ == kNamedFailures) suite_.progress->say("further failures are counted, not shrunk\n");
   return record;
 }
 
@@ -191,6 +187,7 @@ void Runner::run() {
     if (!suite_.options.run.shard.owns(number)) continue;
     const Case c = cases_.at(number);
     if (const CaseRecord* done = journal_ ? journal_->done(number, c) : nullptr) {
+      suite_.progress->leave_out();
       list(*done);
       continue;
     }
@@ -200,6 +197,7 @@ void Runner::run() {
     }
     CaseRecord record = run_case(number, c);
     if (journal_) journal_->finish(number, record);
+    suite_.progress->finish(is_bad(record));
     list(std::move(record));
   }
 }

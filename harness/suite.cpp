@@ -92,7 +92,9 @@ Suite open_suite(const Options& o, const Streams& s) {
               {}};
   suite.plan.executor = suite.chosen.executor.get();
   require_kernel(o, suite.plan.executor);
-  suite.progress = std::make_shared<Progress>();
+  suite.progress = std::make_shared<Progress>(s.err, o.output.quiet      ? Progress::Style::none
+                                                     : s.err_is_terminal ? Progress::Style::line
+                                                                         : Progress::Style::log);
   suite.plan.program = s.program;
   suite.plan.options = replay_options(o.run);
   suite.plan.patience = patience_option(o.run);
@@ -110,24 +112,18 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.graph = suite.chosen.graph;
   suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
   suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};
-  if (!o.output.quiet)
-    suite.plan.before_launch = [&err = s.err, progress = suite.progress](const std::string& line) {
-      ++progress->started;
-      if (progress->planned > 1) err << fmt::format("{}/{} ", progress->started, progress->planned);
-      err << "running: " << line << std::endl;
-    };
+  suite.plan.before_launch = [progress = suite.progress](const std::string& line) { progress->start(line); };
   suite.report.properties = no_counts(suite.plan.properties);
   suite.report.command = o.command;
   suite.report.executor = o.run.executor;
-  suite.report.hardware = hardware_text(suite.hardware);
-  suite.report.hardware_measured = suite.hardware.source == "measured";
+  describe_hardware(suite.report, suite.hardware);
   suite.report.device = suite.chosen.device;
   return suite;
 }
 
 void run_works(Suite& suite, const std::vector<Work>& works) {
   suite.plan.hardware = &suite.hardware;  // the suite has its final place by now
-  for (const Work& work : works) suite.progress->planned += work.choices.size();
+  for (const Work& work : works) suite.progress->plan(work.choices.size());
   for (const Work& work : works) {
     if (suite.budget.over()) {
       suite.out_of_time = true;
@@ -138,7 +134,10 @@ void run_works(Suite& suite, const std::vector<Work>& works) {
       continue;
     }
     auto records = run_problem(work.problem, work.choices, suite.plan);
-    for (CaseRecord& r : records) list_case(suite.report, std::move(r));
+    for (CaseRecord& r : records) {
+      suite.progress->finish(is_bad(r));
+      list_case(suite.report, std::move(r));
+    }
   }
 }
 
@@ -146,6 +145,11 @@ std::vector<Work> settle_works(Options& o, Suite& suite) {
   if (suite.plan.executor != nullptr && o.run.executor.starts_with(kProcessPrefix))
     suite.report.chosen = adopt_kernel(o.problem, suite.plan.executor->kernels());
   return o.run.trials > 0 || !o.run.suite.empty() ? std::vector<Work>{} : expand(o.problem, o.run.shard);
+}
+
+bool is_bad(const CaseRecord& r) {
+  const Correctness c = r.verdict->correctness;
+  return c == Correctness::failed || c == Correctness::crashed || c == Correctness::timed_out;
 }
 
 bool hits_fail_on(const Report& report, const std::vector<std::string>& words) {
@@ -172,6 +176,7 @@ std::string why_nothing_ran(const Suite& suite) {
 }  // namespace
 
 int close_suite(Suite& suite) {
+  suite.progress->end();
   const Options& o = suite.options;
   Report& report = suite.report;
   report.errors = summarise_errors(report.cases);

@@ -8,6 +8,7 @@
 #include "harness/executors.hpp"
 #include "harness/expand.hpp"
 #include "harness/infer/finder.hpp"
+#include "harness/progress.hpp"
 #include "harness/run_problem.hpp"
 
 namespace moe::harness {
@@ -21,11 +22,6 @@ class TimeBudget {
  private:
   std::optional<double> seconds_;
   double start_;
-};
-
-/// How many cases there are, and how many have started; 0 planned: unknown.
-struct Progress {
-  std::size_t planned = 0, started = 0;
 };
 
 /// Everything a run needs, built from the options.
@@ -53,6 +49,8 @@ void run_works(Suite& suite, const std::vector<Work>& works);
 /// Table, reports, exit status.
 int close_suite(Suite& suite);
 
+/// Failed, crashed or timed out.
+bool is_bad(const CaseRecord& record);
 /// True where a verdict word of a record is among `words`.
 bool hits_fail_on(const Report& report, const std::vector<std::string>& words);
 

@@ -328,7 +328,8 @@ TEST_F(Cli, SuitesAndPropertiesRun) {
   refuses("check --suite corpus --tokens 3", "each line says it");
   refuses("check " + kSmall + "--resume j", "belongs to long runs");
   refuses("check " + kSmall + "--properties P999", "is no property");
-  refuses("report", "needs a journal");
+  refuses("report", "needs files");
+  refuses("merge one.json", "two shards or more");
   refuses("check --trials 3 --faults M06", "--faults belongs to --self-test");
   refuses("check --self-test x --suite corpus", "it chooses cases and kernels itself");
   refuses("check --self-test x --html y", "its reports are --json and --markdown");
