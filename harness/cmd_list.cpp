@@ -26,8 +26,8 @@ std::vector<std::string> embedded_names(std::string_view folder, std::string_vie
 void list_models(std::ostream& out) {
   for (const ModelPreset& m : model_presets()) {
     const MoeShape& s = m.shape;
-    out << fmt::format("{:<20} hidden {:>5}  intermediate {:>5}  experts {:>3} top {:<2}  {}\n", m.name,
-                       s.hidden, s.intermediate, s.experts, s.top_k, moe::name(m.quant.kind));
+    out << fmt::format("{:<20} hidden {:>5} inter {:>5} experts {:>3} top {:<2} {}\n", m.name, s.hidden,
+                       s.intermediate, s.experts, s.top_k, moe::name(m.quant.kind));
   }
 }
 

@@ -6,6 +6,9 @@
 namespace moe::harness {
 namespace {
 
+/// A MIG slice shares clock, L2 and memory with its neighbours: its times are nobody's.
+bool is_slice(const Measurement& m) { return m.device.find(" MIG ") != std::string::npos; }
+
 struct Interval {
   double least, third_quartile, median;
 };
@@ -27,7 +30,8 @@ Speed compare(const Interval& now, const Interval& before) {
 }  // namespace
 
 Speed compare_speed(const Measurement& now, const Measurement& before) {
-  if (now.seconds.empty() || before.seconds.empty()) return Speed::no_data;
+  if (now.seconds.empty() || before.seconds.empty() || is_slice(now) || is_slice(before))
+    return Speed::no_data;
   const Speed by_time = compare(interval_of(now, 1), interval_of(before, 1));
   if (!(now.sm_clock_hz > 0) || !(before.sm_clock_hz > 0) || by_time == Speed::same) return by_time;
   const Speed by_cycles = compare(interval_of(now, now.sm_clock_hz), interval_of(before, before.sm_clock_hz));
@@ -35,7 +39,7 @@ Speed compare_speed(const Measurement& now, const Measurement& before) {
 }
 
 ModelAgreement compare_model(const Prediction& p, const Measurement& m) {
-  if (m.seconds.empty() || !(p.seconds > 0)) return ModelAgreement::no_data;
+  if (m.seconds.empty() || !(p.seconds > 0) || is_slice(m)) return ModelAgreement::no_data;
   const double error = std::abs(m.median() / p.seconds - 1);  // as the uncertainty is meant
   return error <= p.uncertainty ? ModelAgreement::agrees : ModelAgreement::off;
 }

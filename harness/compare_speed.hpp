@@ -12,7 +12,8 @@ namespace moe::harness {
 inline constexpr double kSameShare = 0.02;
 
 /// `now` against `before`. Intervals are [least, third quartile] of the samples: apart = fast or slow;
-/// medians within kSameShare = same; else ambiguous. Where cycles contradict seconds the answer is ambiguous.
+/// medians within kSameShare = same; else ambiguous. Where cycles contradict seconds the answer is ambiguous;
+/// of a MIG slice there is none.
 Speed compare_speed(const Measurement& now, const Measurement& before);
 
 /// agrees: the measured time lies within the prediction's uncertainty; off: beyond; no_data: nothing

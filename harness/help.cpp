@@ -34,6 +34,19 @@ std::string entry(const std::string& head, const std::string& text) {
   return line + wrap(text, kTextFrom) + "\n";
 }
 
+/// A command line as a shell takes it, broken in front of options.
+std::string command_lines(const std::string& command) {
+  std::string out, line = "  moeproof";
+  for (const std::string& word : split(command, ' ')) {
+    if (line.size() + 1 + word.size() + 2 > kColumns && word.starts_with("--")) {
+      out += line + " \\\n";
+      line = "     ";
+    }
+    line += " " + word;
+  }
+  return out + line + "\n";
+}
+
 const char* const kExitCodes =
     "Exit codes: 0 all passed, 1 a verdict failed, 2 usage or unreadable input,\n"
     "3 broken machine or unwritable report, 4 time budget ended, 77 nothing ran.\n";
@@ -63,7 +76,7 @@ std::string help(const Command& command) {
     out += entry(fmt::format("--{}{}{}", row.name, row.value.empty() ? "" : " ", row.value), row.text);
   }
   if (!command.examples.empty()) out += "\nExamples\n";
-  for (const std::string& example : command.examples) out += "  moeproof " + example + "\n";
+  for (const std::string& example : command.examples) out += command_lines(example);
   return out + "\n" + kExitCodes;
 }
 

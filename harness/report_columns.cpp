@@ -50,7 +50,8 @@ const std::vector<ColumnRow>& rows() {
        [](const CaseRecord& r) { return timed(r) ? seconds_text(r.measurement->median()) : std::string(); }},
       {"model", true, error_of_model},
       {"gain", true, [](const CaseRecord& r) { return speedup_cell(r, &Speedup::predicted); }},
-      {"measured gain", true, [](const CaseRecord& r) { return speedup_cell(r, &Speedup::measured); }},
+      {"gained", true,  // measured
+       [](const CaseRecord& r) { return speedup_cell(r, &Speedup::measured); }},
       {"limit", false,
        [](const CaseRecord& r) {
          return r.prediction && r.prediction->seconds > 0 ? std::string(name(r.prediction->limit))

@@ -28,6 +28,17 @@ TEST(CompareSpeed, ThrottlingIsNotSlowness) {
   EXPECT_EQ(compare_speed(samples({20, 20.1, 20.2}, 2e9), samples({10, 10.05, 10.1}, 2e9)), Speed::slow);
 }
 
+// Catches: a verdict on speed from a slice of a card, whose neighbours take clock and memory.
+TEST(CompareSpeed, NoVerdictInASlice) {
+  auto slice = samples({20, 20.1, 20.2});
+  slice.device = "NVIDIA H200 MIG 1g.18gb";
+  EXPECT_EQ(compare_speed(slice, samples({10, 10.1, 10.2})), Speed::no_data);
+  EXPECT_EQ(compare_speed(samples({10, 10.1, 10.2}), slice), Speed::no_data);
+  Prediction p;
+  p.seconds = 20, p.uncertainty = 0.5;
+  EXPECT_EQ(compare_model(p, slice), ModelAgreement::no_data);
+}
+
 TEST(CompareSpeed, ModelAgreesWithinItsUncertainty) {
   Prediction p;
   p.seconds = 11;

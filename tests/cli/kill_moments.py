@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A long check that is killed (SIGKILL) at random moments: what was finished stays finished, word for word, the file is readable after
+every kill, and the run that goes on ends with the verdicts of one that nobody killed. Would catch a record that is written in two
+pieces, a tail that is read as a case, a case that is done twice or lost.
+
+usage: kill_moments.py MOEPROOF [KILLS = 12]"""
+import json
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+MOEPROOF, KILLS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 12
+WORDS = ["check", "--executor", "reference", "--allow", "mistrusted", "--quiet", "--judge-budget", "1e6", "--seed", "5"]
+
+
+def finished(journal):
+    """Records by number, of whole lines."""
+    done = {}
+    if not journal.exists():
+        return done
+    for line in journal.read_bytes().split(b"\n")[:-1]:
+        entry = json.loads(line)
+        if "done" in entry:
+            assert entry["done"] not in done, f"case {entry['done']} is done twice"
+            del entry["record"]["elapsed_s"]
+            done[entry["done"]] = entry["record"]
+    return done
+
+
+def main():
+    moments = random.Random(7)
+    with tempfile.TemporaryDirectory() as folder:
+        journal = pathlib.Path(folder, "j.jsonl")
+        before, grown = {}, 0
+        for kill in range(KILLS):
+            run = subprocess.Popen([MOEPROOF, *WORDS, "--trials", "100000", "--resume", journal], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+            time.sleep(moments.uniform(0.01, 0.3))
+            run.kill()
+            run.wait()
+            after = finished(journal)
+            lost = [n for n in before if after.get(n) != before[n]]
+            assert not lost, f"kill {kill}: cases {lost} are lost or changed"
+            grown += len(after) > len(before)
+            before = after
+            if kill % 10 == 0 and journal.exists():
+                read = subprocess.run([MOEPROOF, "report", journal, "--json", "-", "--allow", "mistrusted"], capture_output=True, text=True)
+                told = json.loads(read.stdout)["cases"]
+                assert read.returncode in (0, 1) and len(told) == len(after), f"kill {kill}: {read.stderr}"
+        assert before and grown > 0, "no run lived long enough to finish a case"
+        trials = str(max(len(before) - 60, 1))   # the corpus comes first
+        results = []
+        for more in (["--resume", str(journal)], []):
+            done = subprocess.run([MOEPROOF, *WORDS, "--trials", trials, "--json", "-", *more], capture_output=True, text=True)
+            assert done.returncode in (0, 1), done.stderr
+            results.append({c["case"]: c["verdict"] for c in json.loads(done.stdout)["cases"]})
+        killed, whole = results
+        assert killed.keys() == whole.keys(), "a run that was killed has other cases than one that was not"
+        # A case in which the program ended twice is given up, and says so: two kills may have met the same one.
+        twice = [c for c, v in killed.items() if v.get("reason", "").startswith("the program itself ended twice")]
+        other = [c for c in killed if c not in twice and killed[c]["correctness"] != whole[c]["correctness"]]
+        assert not other, f"other verdicts than without kills: {other}"
+    print(f"{KILLS} kills, {len(before)} finished cases, none lost; {len(whole) - len(twice)} verdicts as without kills, "
+          f"{len(twice)} cases that two kills met")
+
+
+main()
