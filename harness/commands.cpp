@@ -90,7 +90,7 @@ const std::vector<Command>& commands() {
        {"report trials.jsonl --html trials.html",
         "report check.json bench.json self_test.json audit.json --html all.html"}},
       {"merge",
-       "the shards of a run (--shard) as one report, with the run's exit code",
+       "the shards of a run as one report, with the run's exit code",
        "FILE...",
        kManyWords,
        {"merge shard1.json shard2.json --json all.json --junit all.xml"}},

@@ -34,15 +34,22 @@ std::string entry(const std::string& head, const std::string& text) {
   return line + wrap(text, kTextFrom) + "\n";
 }
 
-/// A command line as a shell takes it, broken in front of options.
+/// A command line as a shell takes it, broken in front of options that would not fit.
 std::string command_lines(const std::string& command) {
-  std::string out, line = "  moeproof";
+  std::vector<std::string> groups;  // an option and its value stay together
   for (const std::string& word : split(command, ' ')) {
-    if (line.size() + 1 + word.size() + 2 > kColumns && word.starts_with("--")) {
+    if (groups.empty() || word.starts_with("--"))
+      groups.push_back(word);
+    else
+      groups.back() += " " + word;
+  }
+  std::string out, line = "  moeproof";
+  for (const std::string& group : groups) {
+    if (line.size() + 1 + group.size() + 2 > kColumns) {
       out += line + " \\\n";
       line = "     ";
     }
-    line += " " + word;
+    line += " " + group;
   }
   return out + line + "\n";
 }

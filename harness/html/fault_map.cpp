@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "harness/html/charts.hpp"
 #include "harness/html/plot.hpp"
@@ -52,7 +53,8 @@ std::string place_text(const Place& p) {
   std::string text = fmt::format("{}{} row {} column {}", p.stage,
                                  p.expert >= 0 ? fmt::format(" expert {}", p.expert) : "", p.row, p.column);
   if (p.tile_row >= 0) text += fmt::format(" (tile {})", p.tile_row);
-  text += fmt::format(": got {:.6g}, want {:.6g}", p.got, p.want);
+  text += std::isnan(p.got) ? fmt::format(": got NaN, want {:.6g}", p.want)
+                            : fmt::format(": got {:.6g}, want {:.6g}", p.got, p.want);
   return text + (p.bound > 0 ? fmt::format(", bound {:.3g}", p.bound) : fmt::format(", {} ulp off", p.ulp));
 }
 
@@ -98,8 +100,8 @@ std::string worst_ring(const Grid& g, const Place& p) {
   const double inside = std::clamp(double(p.column % 128) / 128, 0.0, 1.0);
   return fmt::format(
       "<circle class=\"worst\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"7\"><title>worst: {}</title></circle>\n",
-      kLeft + (p.tile_column + inside) * g.cell_width(), kTop + (row + 0.5) * g.cell_height(),
-      escape_markup(place_text(p)));
+      std::clamp(kLeft + (p.tile_column + inside) * g.cell_width(), kLeft + 8, kWidth - kRight - 8),
+      kTop + (row + 0.5) * g.cell_height(), escape_markup(place_text(p)));
 }
 
 Figure map_of(const CaseRecord& r) {

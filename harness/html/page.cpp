@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <span>
 
 #include "fixtures/files/embedded.hpp"
@@ -42,7 +43,10 @@ std::string heading(const PageContent& page) {
                        escape_markup(shape_text(report.cases.front().trial.problem)),
                        escape_markup(report.device ? report.device->name : "no device"),
                        escape_markup(report.executor.empty() ? "none" : report.executor));
-  if (!report.hardware.empty()) out += fmt::format("<p>{}</p>\n", escape_markup(prediction_text(report)));
+  const bool predicts = std::any_of(report.cases.begin(), report.cases.end(),
+                                    [](const CaseRecord& r) { return r.prediction.has_value(); });
+  if (predicts && !report.hardware.empty())
+    out += fmt::format("<p>{}</p>\n", escape_markup(prediction_text(report)));
   if (!page.sources.empty())
     out +=
         fmt::format("<p>made of {}</p>\n", escape_markup(fmt::format("{}", fmt::join(page.sources, ", "))));

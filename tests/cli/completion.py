@@ -37,7 +37,7 @@ def bash_offers(*line):
 
 def options():
     """Options of each command, as its help lists them."""
-    commands = re.findall(r"^  ([a-z-]+) +\S", text("--help"), re.M)
+    commands = re.findall(r"^  ([a-z][a-z-]*) +\S", text("--help"), re.M)
     commands = [c for c in commands if c != "help"]
     return {c: re.findall(r"^  --([a-z-]+)", text(c, "--help"), re.M) for c in commands}
 
