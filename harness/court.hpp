@@ -80,6 +80,8 @@ class Court {
                            std::span<const std::int64_t> rows, const TruthOf& truth,
                            std::optional<reference::StageTruth>& due) const;
   void note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits);
+  void set_place(WeightPlace place);
+  reference::StageTruth gemm2_truth(std::span<const std::int64_t> rows, const TruthOf& truth, bool one);
   void use_bits(const Semantics* semantics);  // null: intervals
   void note_weak(const reference::TensorTruth& truth);
   void mistrust(const std::string& reason);

@@ -54,19 +54,43 @@ const Semantics* Court::fitting(JudgedStage stage, const StageCandidates& candid
 /// gemm2 shows where the routing weight multiplies (unless the weights tell nothing): combine may not apply
 /// it again, nor leave it out.
 void Court::note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits_it) {
-  if (j_.problem().shape.weight_on_input) return;
-  if (fits_it == nullptr) {
-    place_ = j_.plan.weight_in_gemm2 ? WeightPlace::gemm2 : WeightPlace::combine;
-    return;
-  }
+  if (j_.problem().shape.weight_on_input || fits_it == nullptr) return;
   Semantics other = *fits_it;
   other.weight_place = other_place(other.weight_place);
-  if (!fits(rows, truth, other, true)) place_ = fits_it->weight_place;
+  if (fits(rows, truth, other, true)) return;
+  set_place(fits_it->weight_place);
+}
+
+void Court::set_place(WeightPlace place) {
+  place_ = place;
+  truth_.weight_in_gemm2 = place == WeightPlace::gemm2;
+}
+
+/// gemm2 of a kernel that no candidate gives: the weight multiplies where what came lies within what is due,
+/// as the plan has it where that is both places or neither. One answer (`one`) is that of unweighted rows;
+/// weighted ones have a rounding more, and their sum too.
+reference::StageTruth Court::gemm2_truth(std::span<const std::int64_t> rows, const TruthOf& truth, bool one) {
+  reference::StageTruth due = truth(rows, truth_);
+  if (!j_.problem().shape.weight_on_input && !gives(due)) {
+    const WeightPlace planned = truth_.weight_in_gemm2 ? WeightPlace::gemm2 : WeightPlace::combine;
+    const bool only = only_one_answer_;
+    set_place(other_place(planned));
+    one_answer(one && !truth_.weight_in_gemm2);
+    if (reference::StageTruth other = truth(rows, truth_); gives(other)) return other;
+    set_place(planned);
+    only_one_answer_ = only;
+    one_answer(one && !truth_.weight_in_gemm2);
+    return due;
+  }
+  set_place(truth_.weight_in_gemm2 ? WeightPlace::gemm2 : WeightPlace::combine);
+  return due;
 }
 
 void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const TruthOf& truth) {
   if (j_.plan.semantics) return add(truth(rows, truth_));
-  const bool one = same_bits_for_all(j_.problem(), j_.inputs, stage);
+  const bool weighted =
+      truth_.weight_in_gemm2 && (stage == JudgedStage::gemm2 || stage == JudgedStage::combine);
+  const bool one = !weighted && same_bits_for_all(j_.problem(), j_.inputs, stage);
   const auto known = j_.plan.stages.find(stage);
   const StageCandidates none;
   const StageCandidates& candidates = known != j_.plan.stages.end() ? known->second : none;
@@ -83,6 +107,7 @@ void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const T
   }
   if (fit == nullptr && (one || !any || !candidates.must_fit)) {
     one_answer(one);
+    if (stage == JudgedStage::gemm2) due = gemm2_truth(rows, truth, one);
   } else {
     only_one_answer_ = false;
     use_bits(fit != nullptr ? fit : &candidates.likely.front());

@@ -96,7 +96,7 @@ Verdict with_twin(Verdict v, const Verdict& twin) {
     return wrong;
   }
   if (twin.judged_by == "bits" || twin.judged_by.starts_with("bits and"))
-    v.reason += "; its sums on exact data of this size: to the bit";
+    v.reason += "; its sums on exact data of this size, whose scales are powers of two: to the bit";
   return v;
 }
 

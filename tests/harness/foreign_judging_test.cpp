@@ -179,6 +179,42 @@ TEST(ForeignJudging, AWeightAppliedTwiceFails) {
   EXPECT_EQ(wrong.check(layer_case()).correctness, Correctness::failed);
 }
 
+/// combine in double, of rows times `weight` (or as they are).
+StageChange sums_in_double(bool weighted) {
+  return [=](const Problem& p, const TensorSet& inputs, TensorSet& outputs) {
+    const auto y = outputs.at("gemm2").as<std::uint16_t>();
+    const auto w = inputs.at("topk_weights").as<float>();
+    const std::int64_t k = p.shape.top_k, hidden = p.shape.hidden;
+    for (std::int64_t t = 0; t < p.shape.tokens; ++t)
+      for (std::int64_t h = 0; h < hidden; ++h) {
+        double acc = 0;
+        for (std::int64_t pair = (t + 1) * k; pair-- > t * k;)
+          acc += (weighted ? double(w[std::size_t(pair)]) : 1.0) *
+                 decode_bf16(y[std::size_t(pair * hidden + h)]);
+        outputs.at("out").as<std::uint16_t>()[std::size_t(t * hidden + h)] = encode_bf16(float(acc));
+      }
+  };
+}
+
+// Catches: the routing weight demanded a second time of a kernel that multiplied it in GEMM 2 and sums by no
+// known rounding; and, with bounds alone, one that applies it in both places or in neither.
+TEST(ForeignJudging, TheWeightMultipliesOnceWhereverItDoes) {
+  Semantics in_gemm2 = semantics_preset("moeproof", {}), in_combine = in_gemm2;
+  in_gemm2.weight_place = WeightPlace::gemm2;
+  in_combine.weight_place = WeightPlace::combine;
+  for (const DataMode data : {DataMode::normal, DataMode::exact}) {
+    Case c = layer_case();
+    c.problem.data = data;
+    const auto check = [&](const Semantics& s, bool weighted) {
+      return Kernel(changed(s, LayerStage::combine, sums_in_double(weighted))).check(c);
+    };
+    for (const Verdict& v : {check(in_gemm2, false), check(in_combine, true)})
+      EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
+    for (const Verdict& v : {check(in_gemm2, true), check(in_combine, false)})
+      EXPECT_EQ(v.correctness, Correctness::failed) << v.reason;
+  }
+}
+
 // Catches: a plain pass where every weight is 1, so that one squared, or none, gives the same output.
 TEST(ForeignJudging, AWeightOfOneIsSaidNotToShow) {
   Kernel right(follows(semantics_preset("moeproof", {})));
