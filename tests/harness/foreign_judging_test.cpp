@@ -206,7 +206,7 @@ TEST(ForeignJudging, TheWeightMultipliesOnceWhereverItDoes) {
     Case c = layer_case();
     c.problem.data = data;
     const auto check = [&](const Semantics& s, bool weighted) {
-      return Kernel(changed(s, LayerStage::combine, sums_in_double(weighted))).check(c);
+      return Kernel(behind_router(changed(s, LayerStage::combine, sums_in_double(weighted)))).check(c);
     };
     for (const Verdict& v : {check(in_gemm2, false), check(in_combine, true)})
       EXPECT_EQ(v.correctness, Correctness::passed) << v.reason;
