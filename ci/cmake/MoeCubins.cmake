@@ -29,3 +29,25 @@ function(moe_cubins target count source)
   set_source_files_properties(${unit} PROPERTIES OBJECT_DEPENDS "${cubins}")
   target_sources(${target} PRIVATE ${unit})
 endfunction()
+
+# moe_unit_cubins(TARGET SYMBOL SOURCES...): each SOURCE as one cubin with several entries, for sm_90a as above; SYMBOL()
+# returns their bytes, named <source without ending>.cubin.
+function(moe_unit_cubins target symbol)
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${symbol})
+  file(MAKE_DIRECTORY ${folder})
+  set(cubins "")
+  foreach(source ${ARGN})
+    cmake_path(GET source STEM unit)
+    set(cubin ${folder}/${unit}.cubin)
+    add_custom_command(
+      OUTPUT ${cubin}
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/ci/compile_cubin ${MOE_NVCC} -cubin -gencode arch=compute_90a,code=sm_90a
+              -std=c++20 -fmad=false -O3 -lineinfo -I${CMAKE_SOURCE_DIR} -MD -MF ${cubin}.d -MT ${cubin} -Xptxas -v -o ${cubin} ${source}
+      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/ci/compile_cubin
+      DEPFILE ${cubin}.d
+      COMMENT "nvcc ${unit}"
+      VERBATIM)
+    list(APPEND cubins ${cubin})
+  endforeach()
+  moe_embed(${target} ${symbol} ${cubins})
+endfunction()

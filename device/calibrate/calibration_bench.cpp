@@ -1,0 +1,92 @@
+#include "device/calibrate/calibration_bench.hpp"
+
+#include <algorithm>
+
+namespace moe::device {
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+CalibrationBench::CalibrationBench(Machine& machine) : machine_(machine) {
+  data_ = machine.allocate(kRegion, BufferUse::input, "region");
+  target_ = machine.allocate(kRegion, BufferUse::workspace, "target");
+  out_ = machine.allocate(std::size_t(kMostCtas) * 4 * 8, BufferUse::output, "reports");
+  words_ = machine.allocate(256, BufferUse::workspace, "words");
+  machine.fill(data_, 0, kRegion);
+  machine.synchronize();
+}
+
+CalibrateParams CalibrationBench::params() const {
+  CalibrateParams p{};
+  p.data = reinterpret_cast<const std::uint8_t*>(data_);
+  p.target = reinterpret_cast<std::uint8_t*>(target_);
+  p.out = reinterpret_cast<std::uint64_t*>(out_);
+  p.words = reinterpret_cast<std::uint32_t*>(words_);
+  p.bytes = kRegion;
+  p.iterations = p.n = p.stages = p.loads = p.share = 1;
+  p.chunk = 16384;
+  p.box_rows = 128;
+  p.columns = 7168;
+  return p;
+}
+
+void CalibrationBench::map_region(CalibrateParams& p, std::uint64_t bytes, int columns, int box_rows) const {
+  const std::uint64_t rows = bytes / std::uint64_t(columns);
+  p.bytes = rows * std::uint64_t(columns);
+  p.columns = columns;
+  p.box_rows = box_rows;
+  p.map =
+      machine_.tensor_map(data_, rows, std::uint64_t(columns), std::uint64_t(columns), unsigned(box_rows));
+}
+
+void CalibrationBench::launch(const CalibrateLaunch& what) {
+  device::launch(machine_, int(what.kernel), what.config, what.params);
+}
+
+std::vector<std::uint64_t> CalibrationBench::all_reports(const CalibrateLaunch& what) {
+  machine_.fill(words_, 0, 256);
+  launch(what);
+  machine_.synchronize();
+  std::vector<std::uint64_t> all(std::size_t(what.config.grid) * 4);
+  machine_.download(all.data(), out_, all.size() * 8);
+  return all;
+}
+
+std::vector<std::uint64_t> CalibrationBench::reports(const CalibrateLaunch& what, int word) {
+  const std::vector<std::uint64_t> all = all_reports(what);
+  std::vector<std::uint64_t> one;
+  for (std::size_t c = std::size_t(word); c < all.size(); c += 4) one.push_back(all[c]);
+  return one;
+}
+
+double CalibrationBench::slowest(const CalibrateLaunch& what, int word, int runs) {
+  reports(what, word);  // the first brings code and data
+  std::vector<double> values;
+  for (int i = 0; i < runs; ++i) {
+    const auto one = reports(what, word);
+    values.push_back(double(*std::max_element(one.begin(), one.end())));
+  }
+  return median(values);
+}
+
+double CalibrationBench::seconds(const std::function<void()>& body, int runs) {
+  machine_.time_of(body);
+  std::vector<double> values;
+  for (int i = 0; i < runs; ++i) values.push_back(machine_.time_of(body));
+  return median(values);
+}
+
+double CalibrationBench::seconds_a_node(const CalibrateLaunch& what, int nodes) {
+  const auto chain = [&](int count) {
+    const int graph = machine_.record([&] {
+      for (int i = 0; i < count; ++i) launch(what);
+    });
+    return seconds([&] { machine_.replay(graph); }, 9);
+  };
+  const double few = chain(nodes / 5), many = chain(nodes);
+  return (many - few) / (nodes - nodes / 5);
+}
+
+}  // namespace moe::device

@@ -1,0 +1,64 @@
+// How is a micro-kernel run and timed? Buffers that all of them share, launches by name, the medians of a few
+// runs.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "device/calibrate/calibrate_kernels.hpp"
+#include "device/calibrate/calibrate_params.hpp"
+#include "device/calibrate/measured_rows.hpp"
+#include "device/machine.hpp"
+
+namespace moe::device {
+
+struct CalibrateLaunch {
+  CalibrateKernel kernel;
+  LaunchConfig config;
+  CalibrateParams params;
+};
+
+class CalibrationBench {
+ public:
+  static constexpr std::uint64_t kRegion = 4ull << 30;  // far more than any L2
+  static constexpr int kMostCtas = 1 << 16;
+
+  explicit CalibrationBench(Machine& machine);
+
+  Machine& machine() { return machine_; }
+  int sms() const { return machine_.sms(); }
+  Address data() const { return data_; }      // kRegion zeros
+  Address target() const { return target_; }  // as large
+
+  /// Parameters with the buffers filled in and one iteration of everything.
+  CalibrateParams params() const;
+  /// A map over `data`: bytes / columns rows of `columns` bytes, boxes of box_rows x 128.
+  void map_region(CalibrateParams& p, std::uint64_t bytes, int columns, int box_rows) const;
+
+  void launch(const CalibrateLaunch& what);
+  /// One run; four words of each CTA's report.
+  std::vector<std::uint64_t> all_reports(const CalibrateLaunch& what);
+  /// One run; value `word` of each CTA's report.
+  std::vector<std::uint64_t> reports(const CalibrateLaunch& what, int word);
+  /// Median over `runs` of the largest value of a run: word 0 is cycles, 1 nanoseconds.
+  double slowest(const CalibrateLaunch& what, int word, int runs = 5);
+  /// Median device seconds of one call of `body` by events.
+  double seconds(const std::function<void()>& body, int runs = 5);
+  /// Seconds a launch in a graph of `nodes` such launches, the first few left out by a difference of two
+  /// graphs.
+  double seconds_a_node(const CalibrateLaunch& what, int nodes = 100);
+
+ private:
+  Machine& machine_;
+  Address data_, target_, out_, words_;
+};
+
+double median(std::vector<double> values);
+
+/// Each adds its rows.
+void measure_tensor(CalibrationBench& bench, MeasuredRows& rows);
+void measure_clock(CalibrationBench& bench, MeasuredRows& rows);
+void measure_memory(CalibrationBench& bench, MeasuredRows& rows);
+void measure_launch(CalibrationBench& bench, MeasuredRows& rows);
+void measure_structure(CalibrationBench& bench, MeasuredRows& rows);
+
+}  // namespace moe::device
