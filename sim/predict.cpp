@@ -13,6 +13,7 @@
 #include "sim/cutlass_dense.hpp"
 #include "sim/instruction.hpp"
 #include "sim/layer.hpp"
+#include "sim/predict_gemms.hpp"
 #include "sim/reason.hpp"
 #include "sim/schedule.hpp"
 #include "sim/tiles.hpp"
@@ -142,6 +143,16 @@ void add_fractions(Prediction& prediction, const Totals& totals) {
 }
 
 }  // namespace
+
+std::vector<GemmPrediction> predict_gemms(const Problem& problem, const Choice& choice,
+                                          const Hardware& hardware, const ExpertLoad& load) {
+  std::vector<GemmPrediction> all;
+  if (launches_nothing(problem, load)) return all;
+  const Family family = family_of(choice.kernel)(problem, choice, hardware, load);
+  for (const GemmShape& gemm : family.gemms)
+    all.push_back({gemm.name, family.time(gemm), family.counts(gemm)});
+  return all;
+}
 
 ExpertLoad local_load(const Problem& problem, const Routing& routing) {
   const int count = problem.shape.local_experts();
