@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <optional>
+
+#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/against/peer_layers.hpp"
 #include "harness/against/rows.hpp"
@@ -8,6 +12,34 @@
 
 namespace moe::harness {
 namespace {
+
+/// A kernel that is predicted as a built-in one.
+struct Persistent {
+  std::string family;  // two words
+  TileConfig tile;
+  bool swap = false;
+};
+
+/// "[block_m, block_n, stages, shared bytes, swapped]" of TensorRT-LLM's fork, in wgmma's M and N.
+std::optional<Persistent> trt_fork(const std::string& note) {
+  int m = 0, n = 0, stages = 0, shared = 0;
+  char swapped[6] = {};
+  if (std::sscanf(note.c_str(), "[%d, %d, %d, %d, %5[TrueFals]]", &m, &n, &stages, &shared, swapped) != 5)
+    return {};
+  Persistent kernel{"TensorRT-LLM fork", {}, std::string_view(swapped) == "True"};
+  kernel.tile.block_m = kernel.swap ? n : m;
+  kernel.tile.block_n = kernel.swap ? m : n;
+  kernel.tile.stages = stages;
+  return kernel;
+}
+
+/// vLLM's rule names its tile: m4 and m64 are swapped, 16 tokens wide; the others are 64 tokens and more.
+Persistent cutlass(const std::string& note) {
+  Persistent kernel{"vLLM CUTLASS", {}, note == "m4" || note == "m64"};
+  kernel.tile.block_m = kernel.swap ? 16 : note == "k8192" ? 128 : 64;
+  kernel.tile.block_n = 128;
+  return kernel;
+}
 
 struct Reader {
   const Csv& csv;
@@ -23,6 +55,14 @@ struct Reader {
     const PeerLayer* layer = peer_layer(model);
     if (layer == nullptr) return skip("no sizes known of model " + one_line(model));
     if (kind == "layer") return skip("whole layers: the row names no tile");
+    if (peer == "trt_norm" || peer == "trt_swap") {
+      const auto kernel = trt_fork(csv.text(row, "note"));
+      if (!kernel)
+        throw BadInput(fmt::format("{}: note '{}' names no tile", where, one_line(csv.text(row, "note"))));
+      return add_persistent(row, *kernel, *layer, model, kind);
+    }
+    if (peer.starts_with("vllm_cutlass"))
+      return add_persistent(row, cutlass(csv.text(row, "note")), *layer, model, kind);
     const bool triton = peer.starts_with("vllm_triton") || peer == "triton_sweep_ptr";
     if (!triton && peer != "sgl_triton_tma" && peer != "triton_sweep_tma")
       return skip("no model of kernel " + one_line(peer));
@@ -30,6 +70,27 @@ struct Reader {
     if (!note) return skip("the row names no tile");
     if (note->tma || !triton) return skip("weights by tensor map (TMA): not modelled");
     add(row, *note, *layer, model, kind);
+  }
+
+  /// The built-in kernel of that tile and order, with the kernel's own scales.
+  void add_persistent(const Csv::Row& row, const Persistent& kernel, const PeerLayer& layer,
+                      const std::string& model, const std::string& kind) {
+    MeasuredRow r;
+    r.line = row.line;
+    const std::int64_t tokens = csv.integer(row, "T", 1, 1 << 24);
+    r.problem = peer_problem(layer, tokens, kind.ends_with("2") ? 2 : 1);
+    if (kernel.family == "vLLM CUTLASS" && r.problem.quant.block())
+      r.problem.quant.kind = QuantKind::token_channel;
+    r.choice.tile = kernel.tile;
+    r.choice.layout = kernel.swap ? Layout::swap_ab : Layout::normal_wgmma;
+    r.swapped = kernel.swap;
+    r.gemm_alone = true;
+    r.load = loads.of(model, r.problem);
+    r.seconds = csv.positive(row, "us_median") * 1e-6;
+    r.unscored = kernel.family + ", predicted as a built-in kernel";
+    const std::string run = csv.has("run") ? csv.text(row, "run") : "";
+    r.twin = fmt::format("{} {} {} T={} gemm {}", kernel.family, run, model, tokens, r.problem.gemm);
+    file.rows.push_back(std::move(r));
   }
 
   void add(const Csv::Row& row, const TritonNote& note, const PeerLayer& layer, const std::string& model,

@@ -11,12 +11,16 @@ namespace {
 
 using Contest = std::vector<const Scored*>;
 
+/// Rows by one of their keys. Times that are not scored may still form a pair.
 std::map<std::string, Contest> by(const std::vector<Scored>& rows, std::string MeasuredRow::*key) {
   std::map<std::string, Contest> groups;
   for (const Scored& s : rows)
-    if (s.row->unscored.empty() && !(s.row->*key).empty()) groups[s.row->*key].push_back(&s);
+    if ((key == &MeasuredRow::twin || s.row->unscored.empty()) && !(s.row->*key).empty())
+      groups[s.row->*key].push_back(&s);
   return groups;
 }
+
+constexpr double kRuleRows = 32;  // an active expert: below it the rule of thumb swaps
 
 struct Pair {
   double measured = 0, predicted = 0;  // gains
@@ -52,6 +56,7 @@ double balanced_accuracy(const std::vector<Pair>& pairs, Says&& says) {
     ++all[swap];
     right[swap] += says(p) == swap;
   }
+  if (all[0] + all[1] == 0) return 0;
   if (all[0] == 0 || all[1] == 0) return (right[0] + right[1]) / (all[0] + all[1]);
   return (right[0] / all[0] + right[1] / all[1]) / 2;
 }
@@ -60,19 +65,27 @@ Swaps summary(const std::string& name, const std::vector<Pair>& pairs) {
   Swaps s;
   s.name = name;
   s.pairs = pairs.size();
-  std::vector<double> gains;
-  for (const Pair& p : pairs) gains.push_back(p.measured);
+  std::vector<Pair> decided;
+  std::vector<double> gains, below;
+  for (const Pair& p : pairs) {
+    gains.push_back(p.measured);
+    if (p.rows_per_expert < kRuleRows) below.push_back(p.measured);
+  }
   const double constant = median(gains), n = double(pairs.size());
+  const double of_rule = below.empty() ? 0 : median(below);
   for (const Pair& p : pairs) {
     s.mean_gain += p.measured / n;
     s.model_error += std::abs(p.predicted - p.measured) / n;
     s.constant_error += std::abs(constant - p.measured) / n;
+    s.rule_error += std::abs((p.rows_per_expert < kRuleRows ? of_rule : 0) - p.measured) / n;
     if (std::abs(p.predicted) <= sim::kGainWidth) continue;
     ++s.decided;
+    decided.push_back(p);
     s.decided_right += (p.predicted > 0) == (p.measured > 0);
   }
+  s.decided_accuracy = balanced_accuracy(decided, [](const Pair& p) { return p.predicted > 0; });
   s.model_accuracy = balanced_accuracy(pairs, [](const Pair& p) { return p.predicted > 0; });
-  s.rule_accuracy = balanced_accuracy(pairs, [](const Pair& p) { return p.rows_per_expert < 32; });
+  s.rule_accuracy = balanced_accuracy(pairs, [](const Pair& p) { return p.rows_per_expert < kRuleRows; });
   return s;
 }
 

@@ -28,12 +28,16 @@ std::string picks_text(const Picks& p) {
 }
 
 std::string swaps_text(const Swaps& s) {
+  const std::string decided = s.decided == 0 ? "decides none"
+                                             : fmt::format("decides {}, {} right (balanced accuracy {:.2f})",
+                                                           s.decided, s.decided_right, s.decided_accuracy);
   return fmt::format(
-      "Swap-AB {}: {} pairs, mean gain {:+.1f} %; off by {:.1f} points (best constant {:.1f});\n"
-      "  which is faster: balanced accuracy {:.2f} (below 32 rows an expert: {:.2f}); decides {}, {} right; "
-      "else measure\n",
+      "Swap-AB {}: {} pairs, mean gain {:+.1f} %\n"
+      "  gain off by {:.1f} points (best constant {:.1f}, swap below 32 rows an expert {:.1f})\n"
+      "  which is faster: balanced accuracy {:.2f} (best constant 0.50, swap below 32 rows {:.2f}); {}, {} "
+      "to measure\n",
       s.name, s.pairs, percent(s.mean_gain), percent(s.model_error), percent(s.constant_error),
-      s.model_accuracy, s.rule_accuracy, s.decided, s.decided_right);
+      percent(s.rule_error), s.model_accuracy, s.rule_accuracy, decided, s.pairs - s.decided);
 }
 
 Json json_of(const Errors& e) {
@@ -54,9 +58,12 @@ Json json_of(const Swaps& s) {
           {"mean_gain", s.mean_gain},
           {"gain_error", s.model_error},
           {"constant_error", s.constant_error},
+          {"rule_error", s.rule_error},
           {"balanced_accuracy", s.model_accuracy},
           {"rule_accuracy", s.rule_accuracy},
           {"decided", s.decided},
+          {"measure", s.pairs - s.decided},
+          {"decided_balanced_accuracy", s.decided_accuracy},
           {"decided_right", s.decided_right}};
 }
 

@@ -22,9 +22,11 @@ MeasuredFile read_measured(const std::string& path, const std::vector<TunedTable
   if (csv.has("time_us") && csv.has("m")) return dense_rows(csv);
   if (csv.has("latency_ms") && csv.has("num_tokens")) return layer_rows(csv, tuned);
   if (csv.has("us_median") && csv.has("note")) return config_rows(csv);
+  if (csv.has("measured_s") && csv.has("case")) return own_rows(csv);
   throw BadInput(fmt::format(
       "{}: its columns are none of the known layouts: m,n,k,time_us (dense GEMMs); num_tokens,..,latency_ms "
-      "(MoE layers); kind,model,T,peer,us_median,note (Triton configs)",
+      "(MoE layers); kind,model,T,peer,us_median,note (Triton configs); case,measured_s,baseline (bench "
+      "--csv)",
       path));
 }
 

@@ -1,4 +1,4 @@
-// What does a file of measured kernel times say, in this program's words? Three layouts of columns are known;
+// What does a file of measured kernel times say, in this program's words? Four layouts of columns are known;
 // each row becomes a problem with a choice, the conditions it was timed under and its time, or a reason why
 // it has no prediction.
 #pragma once
@@ -25,6 +25,7 @@ struct MeasuredRow {
   sim::Conditions conditions;
   std::vector<sim::Elementwise> beside;  // kernels inside the time that the layer does not have
   std::string without;                   // part of the layer that was not run; empty: all were
+  bool gemm_alone = false;               // the time is the GEMM's, without what sorts its rows
   double seconds = 0;
   std::string contest;  // rows of one problem in several tiles share it; empty: no such row
   std::string twin;     // rows that differ in the operand order alone share it; empty: no such row
@@ -48,10 +49,15 @@ MeasuredFile dense_rows(const Csv&);
 MeasuredFile layer_rows(const Csv&, const std::vector<TunedTable>& tuned);
 
 /// kind, model, T, peer, us_median, note with "cfg=M/N/K/GROUP/warps/stages swap=0|1": Triton's grouped GEMMs
-/// in given tiles, nodes of a graph whose weights are cold.
+/// in given tiles, nodes of a graph whose weights are cold. Two persistent kernels that exist in both operand
+/// orders (TensorRT-LLM's DeepGEMM, vLLM's CUTLASS) are predicted as built-in ones of the nearest tile: their
+/// times are not scored, their pairs are.
 MeasuredFile config_rows(const Csv&);
 
-/// The layout that the columns show; throws BadInput naming the three where they show none.
+/// case, measured_s, baseline: what `bench --csv` wrote of the built-in kernels.
+MeasuredFile own_rows(const Csv&);
+
+/// The layout that the columns show; throws BadInput naming the four where they show none.
 MeasuredFile read_measured(const std::string& path, const std::vector<TunedTable>& tuned);
 
 /// "1-16", "17-66", ..: the range of `edges` (upper ends, ascending) that holds x; "> last" beyond.

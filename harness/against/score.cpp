@@ -49,6 +49,11 @@ double predicted_seconds(const MeasuredRow& row, const Hardware& base, double& u
   const Prediction p = sim::predict(row.problem, row.choice, hw, row.load);
   uncertainty = p.uncertainty;
   double seconds = p.seconds;
+  if (row.gemm_alone) {
+    seconds = hw.graph_node_s;
+    for (const Part& part : p.parts)
+      if (part.name.starts_with("gemm")) seconds += part.seconds;
+  }
   for (const Part& part : p.parts)
     if (part.name == row.without) seconds -= part.seconds + hw.graph_node_s;
   for (const sim::Elementwise& kernel : row.beside)

@@ -40,12 +40,14 @@ struct Picks {
 
 /// Pairs that differ in the operand order alone. Gain = normal / swapped - 1, errors in points. `constant` is
 /// the best constant, chosen with the measured gains known. Balanced accuracy of "swap is faster": mean of
-/// the shares right among the pairs where it is and where it is not. The model decides where its gain exceeds
-/// its width.
+/// the shares right among the pairs where it is and where it is not; a constant has 0.5. The rule says the
+/// best gain of its pairs below 32 rows an expert, none above. The model decides where its gain exceeds its
+/// width and says "measure" elsewhere.
 struct Swaps {
   std::string name;
   std::size_t pairs = 0, decided = 0, decided_right = 0;
-  double mean_gain = 0, model_error = 0, constant_error = 0;
+  double mean_gain = 0, model_error = 0, constant_error = 0, rule_error = 0;
+  double decided_accuracy = 0;                   // among the decided pairs
   double model_accuracy = 0, rule_accuracy = 0;  // rule: swap below 32 rows an active expert
 };
 

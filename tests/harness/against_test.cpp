@@ -138,6 +138,45 @@ TEST(Against, ReadsConfigRows) {
                BadInput);
 }
 
+// Would catch tokens and weights of a tile in each other's place, pairs across kernels, and times of other
+// kernels that are scored as if they were modelled.
+TEST(Against, OtherKernelsFormPairs) {
+  const std::string rows =
+      "run1,gemm1,dsv3_tp8,4,trt_norm,50,\"[64, 128, 8, 215392, False]\"\n"
+      "run1,gemm1,dsv3_tp8,4,trt_swap,40,\"[128, 16, 8, 152928, True]\"\n"
+      "run1,gemm2,dsv3_tp8,4,vllm_cutlass,30,m64\n"
+      "run1,gemm2,dsv3_tp8,4,vllm_cutlass_noswap,35,default\n"
+      "run1,layer,dsv3_tp8,4,trt_swap,90,swap\n";
+  const MeasuredFile file = config_rows(csv_of(kConfigHeader + rows));
+  ASSERT_EQ(file.rows.size(), 4u);
+  EXPECT_EQ(file.rows[0].choice.layout, Layout::normal_wgmma);
+  EXPECT_EQ(file.rows[0].choice.tile, parse_tile("64x128x128/s8"));
+  EXPECT_EQ(file.rows[1].choice.layout, Layout::swap_ab);
+  EXPECT_EQ(file.rows[1].choice.tile, parse_tile("16x128x128/s8"));
+  EXPECT_EQ(file.rows[2].choice.tile.block_m, 16);
+  EXPECT_EQ(file.rows[2].problem.quant.kind, QuantKind::token_channel);
+  EXPECT_EQ(file.rows[3].choice.layout, Layout::normal_wgmma);
+  for (const MeasuredRow& r : file.rows) EXPECT_NE(r.unscored, "");
+  const Score s = score(file, load_hardware("h200"), 1);
+  EXPECT_EQ(s.model.n, 0u);
+  ASSERT_EQ(s.swaps.size(), 2u);
+  EXPECT_EQ(s.swaps[0].pairs, 1u);
+  EXPECT_EQ(s.swaps[1].pairs, 1u);
+  EXPECT_NEAR(s.swaps[0].mean_gain + s.swaps[1].mean_gain, 0.25 + 35.0 / 30 - 1, 1e-12);
+  EXPECT_THROW(config_rows(csv_of(kConfigHeader + "run1,gemm1,dsv3_tp8,4,trt_norm,50,[64]\n")), BadInput);
+}
+
+// Would catch layouts of one problem that are paired with another than the true baseline.
+TEST(Against, OwnLayersArePairedWithTheirBaseline) {
+  const MeasuredFile file = read_measured(MOE_SOURCE_DIR "/fixtures/measured/h200_layer_deepseek-v3.csv", {});
+  EXPECT_EQ(file.rows.size(), 39u);
+  const Score s = score(file, load_hardware("h200"), 0);
+  EXPECT_EQ(s.model.n, 39u);
+  ASSERT_EQ(s.swaps.size(), 1u);
+  EXPECT_EQ(s.swaps[0].pairs, 13u);
+  EXPECT_EQ(s.swaps[0].name, "built-in kernels");
+}
+
 MeasuredRow tiled(const char* contest, const char* twin, bool swapped, double seconds) {
   MeasuredRow r;
   r.contest = contest, r.twin = twin, r.swapped = swapped, r.seconds = seconds;
@@ -175,6 +214,7 @@ TEST(Against, GainsAreNormalOverSwapped) {
   EXPECT_EQ(swaps[0].pairs, 2u);
   EXPECT_NEAR(swaps[0].mean_gain, 0.25, 1e-12);
   EXPECT_NEAR(swaps[0].model_error, (0.5 + 1.5) / 2, 1e-12);
+  EXPECT_NEAR(swaps[0].rule_error, (0 + 1.5) / 2, 1e-12);  // all have 8 rows an expert: their median gain
   EXPECT_NEAR(swaps[0].model_accuracy, 0.5, 1e-12);
   EXPECT_EQ(swaps[0].decided, 2u);
   EXPECT_EQ(swaps[0].decided_right, 1u);
