@@ -29,6 +29,9 @@ int run_command(const Options& o, const Streams& s) {
   if (o.command == "reference") return cmd_reference(o, s);
   if (o.command == "tune") return o.aot ? cmd_aot(o, s) : cmd_tune(o, s);
   if (o.command == "route") return cmd_route(o, s);
+  if (o.command == "calibrate") return cmd_calibrate(o, s);
+  if (o.command == "profile") return cmd_profile(o, s);
+  if (o.command == "service") return cmd_service(o, s);
   if (o.command == "lint") return cmd_lint(o, s);
   if (o.command == "limits") return cmd_limits(o, s);
   if (o.command == "list") return cmd_list(o, s);

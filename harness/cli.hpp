@@ -38,6 +38,10 @@ int cmd_aot(const Options&, const Streams&);  // tune --aot
 int cmd_route(const Options&, const Streams&);
 int cmd_lint(const Options&, const Streams&);
 int cmd_limits(const Options&, const Streams&);
+int cmd_ncu(const Options&, const Streams&);      // compare --ncu
+int cmd_profile(const Options&, const Streams&);
+int cmd_service(const Options&, const Streams&);
+int cmd_calibrate(const Options&, const Streams&);
 int cmd_list(const Options&, const Streams&);
 int cmd_completion(const Options&, const Streams&);
 int cmd_man(const Options&, const Streams&);

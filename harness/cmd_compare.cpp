@@ -64,6 +64,8 @@ Report read_report(const std::string& path) { return report_from_json(read_file(
 
 int cmd_compare(const Options& o, const Streams& s) {
   if (!o.against.empty()) return cmd_against(o, s);
+  if (!o.ncu.empty()) return cmd_ncu(o, s);
+  if (o.problem.replay) throw BadInput("--case says what --ncu FILE has counted; give that too");
   if (!o.tuned.empty()) throw BadInput("--tuned names the tables for --against FILE; give that too");
   if (o.words.empty()) throw BadInput("compare needs a bench report: moeproof compare BENCH.json [OLD.json]");
   Report report = read_report(o.words[0]);

@@ -10,8 +10,9 @@
 namespace moe::harness {
 namespace {
 
-constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check";
-constexpr const char* kLayers = "check bench predict reference infer-semantics upstream-check tune route";
+constexpr const char* kProblems = "check bench predict reference infer-semantics upstream-check profile";
+constexpr const char* kLayers =
+    "check bench predict reference infer-semantics upstream-check tune route profile service";
 constexpr const char* kRuns = "check bench upstream-check";
 constexpr const char* kOneRun = "check bench infer-semantics";
 constexpr const char* kTwoRuns = "upstream-check";
@@ -130,8 +131,9 @@ std::vector<OptionRow> problem_rows() {
        [](Options& o, Text v) { o.problem.ep = to_int(v, 1, 65536); }},
       {"rank", "R", kLayers, g, "expert-parallel rank that is computed (default 0)",
        [](Options& o, Text v) { o.problem.rank = to_int(v, 0, 65535); }},
-      {"tokens", "LIST", "check bench predict reference infer-semantics upstream-check tune route audit-jit",
-       g, "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
+      {"tokens", "LIST",
+       "check bench predict reference infer-semantics upstream-check tune route audit-jit profile", g,
+       "16 or 1,2,4 or 1:4096:x2 or 0:64:+16 (default 16)",
        [](Options& o, Text v) { o.problem.tokens = parse_counts(v, 0), o.problem.tokens_given = true; }},
       {"load", "LIST", kLayers, g,
        "uniform, zipf:1.2, hot:0.5, balanced, empty:0.25, only:0-3, except:2-2, trace:FILE (default uniform)",
@@ -162,7 +164,8 @@ std::vector<OptionRow> problem_rows() {
       {"activations", "FILE", kProblems, g,
        "safetensors with hidden_states and router_logits; makes --data file",
        [](Options& o, Text v) { o.problem.files.activations = v; }},
-      {"case", "LINE", kProblems, g, "the line of key=value that a report printed: all of the above at once",
+      {"case", "LINE", "check bench predict reference infer-semantics upstream-check profile compare", g,
+       "the line of key=value that a report printed: all of the above at once",
        [](Options& o, Text v) { o.problem.replay = parse_case(v); }},
   };
 }
@@ -178,7 +181,7 @@ std::vector<OptionRow> choice_rows() {
        [](Options& o, Text v) { o.problem.choice.tile = parse_checked_tile(v); }},
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
-      {"kernel", "NAME", "check bench predict reference infer-semantics audit-jit", g,
+      {"kernel", "NAME", "check bench predict reference infer-semantics audit-jit profile service", g,
        "which kernel answers (default moeproof; predict knows triton_fused_moe and cutlass_blockwise_dense "
        "too); of audit-jit: whose "
        "argument rules (moeproof list jit-kernels), or a JSON file of yours",
@@ -225,8 +228,12 @@ std::vector<OptionRow> run_rows() {
        "whose roundings --executor reference follows: moeproof, vllm-triton, ... (default the built-in "
        "kernels')",
        set_semantics},
-      {"trials", "N", "check", g, "random cases, proposed from the seed; of --self-test: a seed (default 60)",
+      {"trials", "N", "check", g,
+       "random cases, proposed from the seed; of --self-test: a seed (default 120)",
        [](Options& o, Text v) { o.run.trials = to_int(v, 1, 1000000); }},
+      {"trial-size", "N", "check", g,
+       "how far random cases grow: to 2(4+N) tokens and 3+N/4 experts (default 100; of --self-test 48)",
+       [](Options& o, Text v) { o.run.trial_size = to_int(v, 4, 400); }},
       {"suite", "NAME|FILE", "check", g,
        "a file of Case lines; corpus (public bug reports, run first by --trials) and large are built in",
        [](Options& o, Text v) { o.run.suite = v; }},
@@ -260,7 +267,7 @@ std::vector<OptionRow> run_rows() {
       {"time-budget", "TIME", kRuns, g,
        "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
        [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
-      {"case-timeout", "TIME", "check bench infer-semantics upstream-check", g,
+      {"case-timeout", "TIME", "check bench infer-semantics upstream-check route", g,
        "how long one run in a worker may take (default 5m)",
        [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
       {"require-gpu", "", kOneRun, g,
@@ -272,7 +279,8 @@ std::vector<OptionRow> run_rows() {
       {"shard", "I/N", "check bench predict upstream-check", g,
        "only every N-th problem, starting at the I-th",
        [](Options& o, Text v) { o.run.shard = parse_shard(v); }},
-      {"hardware", "NAME|FILE", "check bench predict compare doctor upstream-check tune route", g,
+      {"hardware", "NAME|FILE",
+       "check bench predict compare doctor upstream-check tune route calibrate profile service", g,
        "what the model predicts for (default h200; moeproof list hardware)",
        [](Options& o, Text v) { o.hardware = v; }},
       {"why", "", "predict", g,
@@ -282,6 +290,18 @@ std::vector<OptionRow> run_rows() {
        "times that others measured, CSV or CSV.gz: compare scores the model by dense GEMMs, MoE layers or "
        "Triton configs; route routes between kernels as shipped",
        [](Options& o, Text v) { o.against = v; }},
+      {"ncu", "FILE", "compare", g,
+       "what Nsight Compute counted of the --case (moeproof profile), beside what the model says of its "
+       "GEMMs",
+       [](Options& o, Text v) { o.ncu = v; }},
+      {"concurrency", "N", "service", g, "sequences that decode together (default 64)",
+       [](Options& o, Text v) { o.service.concurrency = to_int(v, 1, 65536); }},
+      {"context", "N", "service", g, "tokens that each sequence has behind it (default 4096)",
+       [](Options& o, Text v) { o.service.context = parse_count(v, 1, 1 << 24); }},
+      {"prompt", "N", "service", g, "tokens of a prompt, for the time to its first token (default 2048)",
+       [](Options& o, Text v) { o.service.prompt = parse_count(v, 1, 1 << 20); }},
+      {"claims", "", "service", g, "three public claims beside what the model says of them",
+       [](Options& o, Text) { o.service.claims = true; }},
       {"measure", "", "route", g, "time every path on the card (no usable GPU: exit 3)",
        [](Options& o, Text) { o.measure = true; }},
       {"aot", "", "tune", g,
@@ -344,20 +364,27 @@ std::vector<OptionRow> output_rows() {
   return {
       {"json", "FILE",
        "check bench predict compare infer-semantics upstream-check report merge audit-jit tune route lint "
-       "limits",
+       "limits "
+       "service "
+       "profile",
        g, "everything, keys in fixed order, times in seconds", [](Options& o, Text v) { o.output.json = v; }},
-      {"csv", "FILE", kReports, g, "one row a case", [](Options& o, Text v) { o.output.csv = v; }},
+      {"csv", "FILE", "check bench predict compare upstream-check report merge calibrate profile", g,
+       "one row a case; calibrate: all that was measured; profile: what ncu printed",
+       [](Options& o, Text v) { o.output.csv = v; }},
       {"junit", "FILE", kReports, g, "for a CI server", [](Options& o, Text v) { o.output.junit = v; }},
       {"markdown", "FILE", kReports, g, "a table for a pull request",
        [](Options& o, Text v) { o.output.markdown = v; }},
       {"html", "FILE", kReports, g, "one self-contained page", [](Options& o, Text v) { o.output.html = v; }},
-      {"out", "FILE|DIR", "reference tune", g,
-       "reference: safetensors file for inputs and stage outputs; tune: folder for the table",
+      {"out", "FILE|DIR", "reference tune calibrate", g,
+       "reference: safetensors file for inputs and stage outputs; tune: folder for the table; calibrate: "
+       "hardware file",
        [](Options& o, Text v) { o.out = v; }},
       {"quiet", "",
        "check bench predict compare reference infer-semantics upstream-check report merge audit-jit tune "
        "route "
-       "lint limits",
+       "lint "
+       "limits calibrate "
+       "service profile",
        g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }

@@ -91,6 +91,12 @@ struct LimitOptions {
   std::string public_times;     // CSV of public kernels' times
   double read_bytes_per_s = 0;  // of the run, 0 = not measured
   std::string commit;           // what was built, kept in the file
+/// What service assumes of the serving around the layer.
+struct ServiceOptions {
+  int concurrency = 64;         // sequences that decode together
+  std::int64_t context = 4096;  // tokens that each of them has behind it
+  std::int64_t prompt = 2048;   // tokens of a prompt, for the time to its first token
+  bool claims = false;          // the public claims instead of a model of the command line
 };
 
 struct OutputOptions {
@@ -105,6 +111,7 @@ struct Options {
   SideOptions before, after;
   AuditOptions audit;
   LimitOptions limits;
+  ServiceOptions service;
   OutputOptions output;
   std::string hardware = "h200";   // preset or path
   std::string out;                 // reference: file to write
@@ -112,6 +119,7 @@ struct Options {
   std::string against;             // compare, route: CSV of times that others measured
   bool measure = false;            // route: time the paths on the card
   bool aot = false;                // tune: prove that no shape of a deployment needs a compilation
+  std::string ncu;                 // compare: what Nsight Compute counted of the --case
   std::string device_name;         // tune: device in the table's name; empty: the card's
   std::string tuned;               // compare: tuned tables for --against, a folder, a table or a CSV
   std::vector<std::string> words;  // positional: files of compare, topic of list
