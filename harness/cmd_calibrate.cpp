@@ -53,6 +53,7 @@ device::MeasuredRows measure(device::Machine& machine, const Streams& s) {
         Part{"launches", device::measure_launch}, Part{"structure", device::measure_structure},
         Part{"clock", device::measure_clock}}) {
     const auto start = std::chrono::steady_clock::now();
+    bench.warm_up();
     part.measure(bench, rows);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     s.err << fmt::format("calibrate: {} took {:.1f} s\n", part.name, took.count()) << std::flush;

@@ -14,8 +14,17 @@ CalibrationBench::CalibrationBench(Machine& machine) : machine_(machine) {
   target_ = machine.allocate(kRegion, BufferUse::workspace, "target");
   out_ = machine.allocate(std::size_t(kMostCtas) * 4 * 8, BufferUse::output, "reports");
   words_ = machine.allocate(256, BufferUse::workspace, "words");
-  machine.fill(data_, 0, kRegion);
+  CalibrateLaunch fill{CalibrateKernel::fill_region, {unsigned(8 * machine.sms()), 512}, params()};
+  fill.params.target = reinterpret_cast<std::uint8_t*>(data_);
+  launch(fill);
   machine.synchronize();
+}
+
+void CalibrationBench::warm_up() {
+  CalibrateLaunch busy{CalibrateKernel::spin, {unsigned(machine_.sms()), 128}, params()};
+  busy.params.cycles = 20'000'000;
+  for (int i = 0; i < 30; ++i) launch(busy);
+  machine_.synchronize();
 }
 
 CalibrateParams CalibrationBench::params() const {
@@ -83,7 +92,7 @@ double CalibrationBench::seconds_a_node(const CalibrateLaunch& what, int nodes) 
     const int graph = machine_.record([&] {
       for (int i = 0; i < count; ++i) launch(what);
     });
-    return seconds([&] { machine_.replay(graph); }, 9);
+    return seconds([&] { machine_.replay(graph); });
   };
   const double few = chain(nodes / 5), many = chain(nodes);
   return (many - few) / (nodes - nodes / 5);

@@ -26,7 +26,7 @@ class CalibrationBench {
 
   Machine& machine() { return machine_; }
   int sms() const { return machine_.sms(); }
-  Address data() const { return data_; }      // kRegion zeros
+  Address data() const { return data_; }      // kRegion of random bytes (zeros may travel in less)
   Address target() const { return target_; }  // as large
 
   /// Parameters with the buffers filled in and one iteration of everything.
@@ -34,15 +34,17 @@ class CalibrationBench {
   /// A map over `data`: bytes / columns rows of `columns` bytes, boxes of box_rows x 128.
   void map_region(CalibrateParams& p, std::uint64_t bytes, int columns, int box_rows) const;
 
+  /// Keeps all SMs busy for a third of a second: an idle card's clock rises only then.
+  void warm_up();
   void launch(const CalibrateLaunch& what);
   /// One run; four words of each CTA's report.
   std::vector<std::uint64_t> all_reports(const CalibrateLaunch& what);
   /// One run; value `word` of each CTA's report.
   std::vector<std::uint64_t> reports(const CalibrateLaunch& what, int word);
   /// Median over `runs` of the largest value of a run: word 0 is cycles, 1 nanoseconds.
-  double slowest(const CalibrateLaunch& what, int word, int runs = 5);
+  double slowest(const CalibrateLaunch& what, int word, int runs = 15);
   /// Median device seconds of one call of `body` by events.
-  double seconds(const std::function<void()>& body, int runs = 5);
+  double seconds(const std::function<void()>& body, int runs = 15);
   /// Seconds a launch in a graph of `nodes` such launches, the first few left out by a difference of two
   /// graphs.
   double seconds_a_node(const CalibrateLaunch& what, int nodes = 100);

@@ -40,14 +40,15 @@ extern "C" __global__ void __launch_bounds__(512) grid_barrier(const __grid_cons
 }
 
 /// The least that an elementwise or routing kernel does: an index, a row at that index, a maximum over the
-/// CTA, a row written. p.data holds zeros; p.loads = 0 leaves the index out, p.share = 0 the maximum.
+/// CTA, a row written. no word of p.data is 0xFFFFFFFF; p.loads = 0 leaves the index out, p.share = 0 the
+/// maximum.
 extern "C" __global__ void __launch_bounds__(512) small_kernel(const __grid_constant__ CalibrateParams p) {
   grid_wait();
   grid_launch_dependents();
   auto* shared = reinterpret_cast<std::uint32_t*>(dynamic_smem());
   const std::uint64_t row = std::uint64_t(blockIdx.x) * 16 * blockDim.x;
   std::uint64_t at = row;
-  if (p.loads != 0) at += reinterpret_cast<const std::uint32_t*>(p.data)[blockIdx.x];
+  if (p.loads != 0 && reinterpret_cast<const std::uint32_t*>(p.data)[blockIdx.x] == 0xFFFFFFFFu) at += 16;
   uint4 piece = *reinterpret_cast<const uint4*>(p.data + at + 16 * threadIdx.x);
   if (p.share != 0) {
     const std::uint32_t most = redux_max(piece.x);

@@ -8,7 +8,7 @@ namespace moe::device {
 namespace {
 
 constexpr int kWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
-constexpr std::size_t kOperandBytes = 4 * 8192 + 32768 + 2048;  // tensor.cu: tiles, scales, barriers
+constexpr std::size_t kOperandBytes = 4 * 8192 + 2 * 32768 + 2048;  // tensor.cu: tiles, scales, barriers
 
 CalibrateLaunch on_one_sm(const CalibrationBench& bench, CalibrateKernel kernel, int n, int warpgroups,
                           int iterations, int more_threads = 0) {
@@ -25,19 +25,30 @@ struct Loop {
   int most;          // N
   int instructions;  // that one step counts for in the row
   bool pairs;        // two warpgroups as well
+  bool staggers = false;
   int more_threads = 0;
 };
 
-void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop) {
+double cycles_a_step(CalibrationBench& bench, CalibrateLaunch launch) {
   constexpr int kSteps = 4000;
+  launch.params.iterations = kSteps;
+  return bench.slowest(launch, 0) / kSteps;
+}
+
+void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop) {
+  const std::string_view name = kCalibrateKernels[std::size_t(loop.kernel)].name;
   for (const int n : kWidths) {
     if (n > loop.most) continue;
     for (const int warpgroups : {1, 2}) {
       if (warpgroups == 2 && !loop.pairs) continue;
-      const double cycles =
-          bench.slowest(on_one_sm(bench, loop.kernel, n, warpgroups, kSteps, loop.more_threads), 0);
-      rows.add(kCalibrateKernels[std::size_t(loop.kernel)].name, {{"n", n}, {"warpgroups", warpgroups}},
-               cycles / kSteps / loop.instructions, "cycles");
+      CalibrateLaunch launch = on_one_sm(bench, loop.kernel, n, warpgroups, 1, loop.more_threads);
+      launch.params.share = 0;
+      rows.add(name, {{"n", n}, {"warpgroups", warpgroups}}, cycles_a_step(bench, launch) / loop.instructions,
+               "cycles");
+      if (warpgroups == 1 || !loop.staggers) continue;
+      launch.params.share = 2 * n;  // the time of the other's four wgmma
+      rows.add(name, {{"n", n}, {"warpgroups", warpgroups}, {"stagger", 2.0 * n}},
+               cycles_a_step(bench, launch), "cycles");
     }
   }
 }
@@ -103,21 +114,22 @@ void measure_tensor(CalibrationBench& bench, MeasuredRows& rows) {
   measure_loop(bench, rows, {CalibrateKernel::wgmma_chain, 256, 8, true});
   measure_loop(bench, rows, {CalibrateKernel::wgmma_chain_rs, 256, 8, false});
   measure_loop(bench, rows, {CalibrateKernel::wgmma_drain, 256, 1, false});
-  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote, 192, 1, true});
-  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote_rows, 128, 1, true});
-  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote_columns, 128, 1, true});
-  measure_loop(bench, rows, {CalibrateKernel::wgmma_handover, 128, 1, true, 32});
-  measure_warp_loop(bench, rows, CalibrateKernel::mma_f16_chain, 8);
+  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote, 192, 1, true, true});
+  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote_rows, 128, 1, true, true});
+  measure_loop(bench, rows, {CalibrateKernel::wgmma_promote_columns, 128, 1, true, true});
+  measure_loop(bench, rows, {CalibrateKernel::wgmma_handover, 128, 1, true, false, 32});
+  measure_warp_loop(bench, rows, CalibrateKernel::mma_f16_chain, 32);
   measure_warp_loop(bench, rows, CalibrateKernel::convert_chain, 16);
 }
 
 void measure_clock(CalibrationBench& bench, MeasuredRows& rows) {
+  bench.warm_up();
   CalibrateLaunch light{CalibrateKernel::convert_chain, {1, 128, 0}, bench.params()};
   light.params.iterations = 400'000;  // about 20 ms
   rows.add("convert_chain", {{"sms", 1}}, clock_of(bench, light), "Hz");
   rows.add("wgmma_chain", {{"sms", 1}},
            clock_of(bench, on_one_sm(bench, CalibrateKernel::wgmma_chain, 128, 1, 80'000)), "Hz");
-  for (const int idle : {0, 430, 830, 2200}) measure_load(bench, rows, {CalibrateData::normal, idle});
+  for (const int idle : {2200, 830, 430, 0}) measure_load(bench, rows, {CalibrateData::normal, idle});
   measure_load(bench, rows, {CalibrateData::zeros, 0});
   measure_load(bench, rows, {CalibrateData::random, 0});
 }

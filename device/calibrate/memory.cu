@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(32) stream_boxes(const __grid_const
 }
 
 /// One box after another, the next place read from the one before: p.iterations boxes, p.box_rows rows and a
-/// column of 128 bytes apart; the region holds zeros.
+/// column of 128 bytes apart; no word of the region is 0xFFFFFFFF.
 extern "C" __global__ void __launch_bounds__(32) box_latency(const __grid_constant__ CalibrateParams p) {
   const Ring ring;
   ring.open(1);
@@ -120,7 +120,7 @@ extern "C" __global__ void __launch_bounds__(32) box_latency(const __grid_consta
     mbar_arrive_expect_tx(ring.full(0), std::uint32_t(bytes));
     tma_load_2d(ring.stage(0, bytes), &p.map, ring.full(0), x, y);
     mbar_wait(ring.full(0), std::uint32_t(i & 1));
-    y += p.box_rows * p.share + int(*first);
+    y += p.box_rows * p.share + (*first == 0xFFFFFFFFu ? 1 : 0);
     if (y + p.box_rows <= rows) continue;
     y = 0;
     x += 128;
@@ -130,6 +130,7 @@ extern "C" __global__ void __launch_bounds__(32) box_latency(const __grid_consta
 }
 
 /// A loader and one warp that gives each stage back: p.loads boxes of p.box_rows rows a step out of L2.
+/// p.mode = 1: the loader alone, which waits for its own copies of the lap before.
 extern "C" __global__ void __launch_bounds__(64) loader(const __grid_constant__ CalibrateParams p) {
   const Ring ring;
   ring.open(p.stages);
@@ -138,6 +139,7 @@ extern "C" __global__ void __launch_bounds__(64) loader(const __grid_constant__ 
   int slot = 0;
   std::uint32_t phase = 0;
   if (threadIdx.x == 32) {
+    if (p.mode == 1) return;
     for (int i = 0; i < p.iterations; ++i) {
       mbar_wait(ring.full(slot), phase);
       mbar_arrive(ring.empty(slot));
@@ -150,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(64) loader(const __grid_constant__ 
   const std::uint64_t ns = nanoseconds(), cycles = sm_cycles();
 #pragma unroll 1
   for (int i = 0; i < p.iterations; ++i) {
-    mbar_wait(ring.empty(slot), phase ^ 1);
+    mbar_wait(p.mode == 1 ? ring.full(slot) : ring.empty(slot), phase ^ 1);
     mbar_arrive_expect_tx(ring.full(slot), std::uint32_t(bytes));
     std::uint8_t* to = ring.stage(slot, bytes);
     for (int l = 0; l < p.loads; ++l)
@@ -162,7 +164,7 @@ extern "C" __global__ void __launch_bounds__(64) loader(const __grid_constant__ 
   }
   report(p, cycles, ns);
   for (int s = 0; s < p.stages; ++s) {  // no copy may outlive the CTA
-    mbar_wait(ring.empty(slot), phase ^ 1);
+    mbar_wait(p.mode == 1 ? ring.full(slot) : ring.empty(slot), phase ^ 1);
     if (++slot == p.stages) slot = 0, phase ^= 1;
   }
 }
@@ -185,6 +187,23 @@ extern "C" __global__ void __launch_bounds__(512) write_region(const __grid_cons
   for (int i = 0; i < p.iterations; ++i)
     for (std::uint64_t at = first; at < p.bytes; at += step)
       *reinterpret_cast<uint4*>(p.target + at) = uint4{unsigned(i), 0, 0, 0};
+}
+
+/// Random bytes over p.bytes of the target, by a place's own number; no word is 0xFFFFFFFF.
+extern "C" __global__ void __launch_bounds__(512) fill_region(const __grid_constant__ CalibrateParams p) {
+  const std::uint64_t step = std::uint64_t(gridDim.x) * blockDim.x;
+  for (std::uint64_t i = std::uint64_t(blockIdx.x) * blockDim.x + threadIdx.x; 16 * i < p.bytes; i += step) {
+    std::uint32_t words[4];
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      std::uint32_t x = std::uint32_t(4 * i + w) * 0x9E3779B1u ^ std::uint32_t(i >> 30);
+      x ^= x >> 15;
+      x *= 0x85EBCA77u;
+      x ^= x >> 13;
+      words[w] = x == 0xFFFFFFFFu ? 0 : x;
+    }
+    reinterpret_cast<uint4*>(p.target)[i] = uint4{words[0], words[1], words[2], words[3]};
+  }
 }
 
 /// target = data, as an elementwise kernel does it: four 16-byte pieces a thread at a time.

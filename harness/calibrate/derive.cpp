@@ -99,7 +99,11 @@ class Deriver {
     curve("kblock_drain_cycles", points("wgmma_drain", "cycles", {{"warpgroups", 1}}, "n"), "wgmma_drain");
     curve("kblock_promote_cycles", points("wgmma_promote", "cycles", {{"warpgroups", 1}}, "n"),
           "wgmma_promote,warpgroups=1");
-    curve("kblock_promote_cycles_pair", points("wgmma_promote", "cycles", {{"warpgroups", 2}}, "n"),
+    Points pair = points("wgmma_handover", "cycles", {{"warpgroups", 2}}, "n");
+    for (const auto& [n, cycles] : points("wgmma_promote", "cycles", {{"warpgroups", 2}}, "n"))
+      if (pair.empty() || n > pair.back().first) pair.emplace_back(n, cycles);
+    curve("kblock_promote_cycles_pair", pair,
+          "wgmma_handover,warpgroups=2: with the waits and the hand-over; beyond its widest N "
           "wgmma_promote,warpgroups=2");
     const Parameters wide = {{"n", 128}, {"warpgroups", 1}};
     number("kblock_barrier_cycles",
@@ -109,12 +113,13 @@ class Deriver {
 
   void loader() {
     const auto period = [&](double loads) {
-      return value("loader", "cycles", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}});
+      return value("loader", "cycles", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}, {"alone", 1}});
     };
     const double per_load = (period(3) - period(1)) / 2;
-    number("producer_cycles_per_load", per_load, "loader,sms=1,box_rows=8: three loads less one, halved");
+    number("producer_cycles_per_load", per_load,
+           "loader,sms=1,box_rows=8,alone=1: three loads less one, halved");
     number("producer_cycles", std::max(period(1) - per_load, 0.0),
-           "loader,sms=1,box_rows=8,loads=1 less one load");
+           "loader,sms=1,box_rows=8,alone=1,loads=1 less one load");
   }
 
   void memory() {
