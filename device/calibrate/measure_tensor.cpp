@@ -29,9 +29,9 @@ struct Loop {
   int more_threads = 0;
 };
 
-double cycles_a_step(CalibrationBench& bench, CalibrateLaunch launch) {
-  constexpr int kSteps = 4000;
-  launch.params.iterations = kSteps;
+constexpr int kSteps = 4000;
+
+double cycles_a_step(CalibrationBench& bench, const CalibrateLaunch& launch) {
   return bench.slowest(launch, 0) / kSteps;
 }
 
@@ -41,7 +41,7 @@ void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop)
     if (n > loop.most) continue;
     for (const int warpgroups : {1, 2}) {
       if (warpgroups == 2 && !loop.pairs) continue;
-      CalibrateLaunch launch = on_one_sm(bench, loop.kernel, n, warpgroups, 1, loop.more_threads);
+      CalibrateLaunch launch = on_one_sm(bench, loop.kernel, n, warpgroups, kSteps, loop.more_threads);
       launch.params.share = 0;
       rows.add(name, {{"n", n}, {"warpgroups", warpgroups}}, cycles_a_step(bench, launch) / loop.instructions,
                "cycles");
@@ -55,7 +55,6 @@ void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop)
 
 /// Cycles of a scheduler for one instruction of a warp, `count` in a step, with `warps` of them on the SM.
 void measure_warp_loop(CalibrationBench& bench, MeasuredRows& rows, CalibrateKernel kernel, int count) {
-  constexpr int kSteps = 4000;
   for (const int warps : {4, 8, 16}) {
     CalibrateLaunch launch{kernel, {1, unsigned(32 * warps), 0}, bench.params()};
     launch.params.iterations = kSteps;
