@@ -91,6 +91,8 @@ struct LimitOptions {
   std::string public_times;     // CSV of public kernels' times
   double read_bytes_per_s = 0;  // of the run, 0 = not measured
   std::string commit;           // what was built, kept in the file
+};
+
 /// What service assumes of the serving around the layer.
 struct ServiceOptions {
   int concurrency = 64;         // sequences that decode together
