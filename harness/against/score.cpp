@@ -11,6 +11,7 @@
 #include "harness/against/contests.hpp"
 #include "sim/naive.hpp"
 #include "sim/predict.hpp"
+#include "sim/predict_gemms.hpp"
 
 namespace moe::harness {
 namespace {
@@ -51,8 +52,8 @@ double predicted_seconds(const MeasuredRow& row, const Hardware& base, double& u
   double seconds = p.seconds;
   if (row.gemm_alone) {
     seconds = hw.graph_node_s;
-    for (const Part& part : p.parts)
-      if (part.name.starts_with("gemm")) seconds += part.seconds;
+    for (const auto& gemm : sim::predict_gemms(row.problem, row.choice, hw, row.load))
+      seconds += gemm.time.seconds;
   }
   for (const Part& part : p.parts)
     if (part.name == row.without) seconds -= part.seconds + hw.graph_node_s;

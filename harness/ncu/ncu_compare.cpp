@@ -23,7 +23,7 @@ constexpr double kActivePoints = 3;   // of the tensor pipe's activity
 constexpr double kActiveRelative = 0.15;
 constexpr int kWarpsPerWarpgroup = 4;  // the pipe counts a wgmma once for each
 
-bool is_gemm(const std::string& stage) { return stage.starts_with("gemm"); }
+bool is_gemm(const std::string& stage) { return stage.find("gemm") != std::string::npos; }
 
 /// A GEMM of the case by itself, and how well its time is known.
 struct Expected {

@@ -162,6 +162,8 @@ TEST(Against, OtherKernelsFormPairs) {
   ASSERT_EQ(s.swaps.size(), 2u);
   EXPECT_EQ(s.swaps[0].pairs, 1u);
   EXPECT_EQ(s.swaps[1].pairs, 1u);
+  for (const Scored& r : s.rows)
+    EXPECT_GT(r.predicted, 5e-6) << r.row->line;  // the GEMM's own time, not a launch's
   EXPECT_NEAR(s.swaps[0].mean_gain + s.swaps[1].mean_gain, 0.25 + 35.0 / 30 - 1, 1e-12);
   EXPECT_THROW(config_rows(csv_of(kConfigHeader + "run1,gemm1,dsv3_tp8,4,trt_norm,50,[64]\n")), BadInput);
 }
