@@ -30,6 +30,7 @@ int cmd_self_test(const Options& o, const Streams& s) {
   SelfTestPlan plan;
   plan.seeds = o.run.self_test_seeds;
   if (o.run.trials > 0) plan.trials = o.run.trials;
+  if (o.run.trial_size > 0) plan.trial_size = o.run.trial_size;
   plan.threads = host_threads();
   plan.first_seed = o.problem.seed;
   plan.hardware = &hardware;
@@ -38,8 +39,8 @@ int cmd_self_test(const Options& o, const Streams& s) {
   choose_faults(source, o.run.faults, o.run.shard);
   const std::string& file = o.run.journal;
   if (!file.empty())
-    plan.done = open_kill_file(
-        file, fmt::format("seeds={} trials={} seed={}", plan.seeds, plan.trials, plan.first_seed));
+    plan.done = open_kill_file(file, fmt::format("seeds={} trials={} size={} seed={}", plan.seeds,
+                                                 plan.trials, plan.trial_size, plan.first_seed));
   plan.tell = [&](const KillRow& row) {
     if (!file.empty()) append_row(file, row);
     if (o.output.quiet) return;

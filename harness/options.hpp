@@ -50,6 +50,7 @@ struct RunOptions {
   std::string semantics;      // preset that --executor reference follows
   bool infer = false;         // judge by inferred Semantics although the kernel declares its own
   int trials = 0;             // 0: no random cases
+  int trial_size = 0;         // sizes of random cases grow up to it; 0: as far as is usual
   std::string properties;     // "P5,P12" or "all"; empty: none (harness/properties)
   std::string suite;          // file of Case lines, or an embedded one ("corpus")
   std::string self_test;      // program with planted faults; empty: no self-test

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "fixtures/problem/auto_tile.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -66,6 +67,42 @@ Gen<LoadSpec> load(const MoeShape& s) {
   });
 }
 
+/// A grouped router with as many slots as its kept groups have experts, most of them dead: a group that was
+/// masked wrongly then wins.
+void choose_scarce_groups(Problem& p) {
+  RouterSpec& r = p.routing.router;
+  MoeShape& s = p.shape;
+  s.experts = 4 * *pick(2, 9);
+  r = RouterSpec{};
+  r.kind = *pick(0, 4) > 0 ? RouterKind::sigmoid_grouped : RouterKind::softmax_grouped;
+  r.groups = s.experts / 4;
+  r.topk_groups = r.groups > 4 ? *pick(1, 3) : 1;
+  r.scale = 2.5;
+  s.top_k = 4 * r.topk_groups;
+  p.routing.load = LoadSpec{};
+  p.routing.load.kind = LoadKind::empty;
+  p.routing.load.parameter = std::floor(10.0 * (s.experts - s.top_k) / s.experts) / 10;  // as many as may be
+  p.routing.logits = LogitKind::drawn;
+}
+
+/// The router by itself costs little: each fourth case has scarce groups, experts at the edges of the bodies
+/// that routers are built with, NaN, or equal logits, and tokens enough to show it.
+void choose_router_case(Problem& p, int turn) {
+  MoeShape& s = p.shape;
+  s.weight_on_input = false;
+  s.tokens = std::max<std::int64_t>(s.tokens, 8);
+  if (turn % 4 == 0) return choose_scarce_groups(p);
+  if (turn % 4 == 1 || (turn % 4 == 2 && *pick(0, 2) == 0))
+    s.experts = *gen::element(33, 65, 72, 96, 100, 112, 127, 128, 129, 256);
+  if (turn % 4 == 2) p.routing.logits = LogitKind::nan;
+  if (turn % 4 == 3) p.routing.logits = *gen::element(LogitKind::equal, LogitKind::ties);
+  s.ep = 1, p.rank = 0;
+  s.experts = std::max(s.experts, 2);
+  s.top_k = std::min(s.top_k, s.experts);
+  p.routing.router.groups = p.routing.router.topk_groups = 1;
+  if (s.experts >= 64) p.routing.load = LoadSpec{};
+}
+
 /// Ties, NaN and negative logits; slots without an expert, stale bits, an expert twice. The contract of other
 /// people's kernels knows -1 and no more.
 void choose_ids(Problem& p, const ProposalFrame& frame) {
@@ -104,8 +141,9 @@ Gen<RouterSpec> router(const MoeShape& s) {
     RouterSpec r;
     r.kind = RouterKind(*pick(0, int(RouterKind::topk_softmax) + 1));
     if (r.kind == RouterKind::top1_sigmoid && s.top_k > 1) r.kind = RouterKind::softmax;
+    if (s.weight_on_input && *pick(0, 2) == 0) r.kind = RouterKind::top1_sigmoid;
     const bool grouped = r.kind == RouterKind::softmax_grouped || r.kind == RouterKind::sigmoid_grouped;
-    if (grouped && s.experts % 4 == 0) {
+    if (grouped && s.experts % 4 == 0 && s.experts <= 128) {
       r.groups = s.experts / 4;
       const int least = (s.top_k + 3) / 4;
       r.topk_groups = *pick(std::min(least, r.groups), r.groups + 1);
@@ -119,7 +157,7 @@ Gen<RouterSpec> router(const MoeShape& s) {
 void choose_activation(MoeShape& s) {
   s.activation = Activation(*pick(0, int(Activation::relu2) + 1));
   if (s.activation == Activation::silu_mul_clamped) s.limit = 7, s.alpha = 1.702, s.beta = 1;  // GPT-OSS
-  s.bias = *pick(0, 4) == 0;
+  s.bias = *pick(0, 3) == 0;
   s.weight_on_input = s.top_k == 1 && *pick(0, 2) == 0;
 }
 
@@ -132,12 +170,13 @@ bool exists(const Problem& p) {
   }
 }
 
-/// Whole layers, one trial in four a grouped GEMM of the next contract and one in eight another op by itself,
-/// where the user named none.
+/// Of eight trials four are whole layers, two grouped GEMMs of the next contract, one the router and one
+/// another op by itself, where the user named none.
 void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
-  constexpr std::array kSmall{Op::topk, Op::align, Op::quantize, Op::act_quant, Op::combine};
+  constexpr std::array kSmall{Op::align, Op::quantize, Op::act_quant, Op::combine};
   p.op = frame.op, p.contract = frame.contract, p.gemm = frame.gemm;
   if (frame.op_given) return;
+  if (trial % 8 == 1 && !frame.plain) p.op = Op::topk;
   if (trial % 8 == 5 && !frame.plain) p.op = kSmall[std::size_t(trial / 8) % kSmall.size()];
   if (trial % 4 != 3) return;
   p.op = Op::grouped_gemm;
@@ -146,12 +185,28 @@ void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
   p.gemm = 1 + *pick(0, 2);
 }
 
-/// Columns: mostly a few units; one draw in six is long enough to go round a pipeline of stages. A ragged
-/// one in four is no multiple of 16, so that rows lie further apart than they are wide.
+/// Columns: mostly a few units; one draw in eight goes once round a pipeline of stages (6, 8, 12 or 16 of 128
+/// columns), mostly by one. A ragged one in two is no multiple of 16, so that rows lie further apart than
+/// they are wide.
 std::int64_t width(std::int64_t unit, std::int64_t few, bool ragged) {
-  const std::int64_t units = *pick(0, 6) == 0 ? 10 * 128 / unit : few;
-  const std::int64_t whole = *multiple(unit, int(units));
-  return ragged && *pick(0, 4) == 0 ? whole - *pick<std::int64_t>(0, unit) : whole;
+  std::int64_t whole = *multiple(unit, int(few));
+  if (*pick(0, 8) == 0)
+    whole = 128 * *gen::weightedElement<std::int64_t>({{2, 6}, {4, 7}, {2, 8}, {6, 9}, {1, 13}, {1, 17}});
+  return ragged && *pick(0, 2) == 0 ? whole - *pick<std::int64_t>(1, unit) : whole;
+}
+
+/// Few experts, where all rows crowd, as often as many.
+int expert_count(int size) { return *pick(0, 3) == 0 ? *pick(1, 4) : *pick(1, 4 + size / 4); }
+
+/// align by itself: experts of another rank, and more ids than are ranked (128) or counted by one warp
+/// (2048).
+void choose_align_case(Problem& p, int turn) {
+  MoeShape& s = p.shape;
+  if (turn % 2 == 0) {
+    s.experts = 2 * s.experts;
+    s.ep = 2, p.rank = *pick(0, 2);
+  }
+  if (turn % 4 != 0) s.tokens = *gen::element<std::int64_t>(136, 2056, 2300, 2600) / s.top_k;
 }
 
 /// inv_rope_quant has heads instead of experts, and one scheme in two formats of its scales.
@@ -173,8 +228,8 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
         frame.quants.empty() ? kTurns[turn % kTurns.size()] : frame.quants[turn % frame.quants.size()];
     p.quant = quant_of(frame, kind, *pick(0, 4) == 0 && !frame.plain);
     MoeShape& s = p.shape;
-    s.experts = *pick(1, 4 + size / 4);
-    s.top_k = *pick(1, std::min(s.experts, 8) + 1);
+    s.experts = expert_count(size);
+    s.top_k = *pick(0, 4) == 0 ? 1 : *pick(1, std::min(s.experts, 8) + 1);
     s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
     p.rank = s.ep == 2 ? *pick(0, 2) : 0;
     const std::int64_t unit = p.quant.block() ? 128 : 16, few = p.quant.block() ? 3 : 24;
@@ -196,6 +251,9 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     if (p.data == DataMode::nasty && (s.tokens < 8 || s.activation == Activation::relu2))
       p.data = DataMode::normal;
     p.seed = *pick<std::uint64_t>(1, 1'000'000);
+    const int round = frame.op_given ? trial : trial / 8;
+    if (p.op == Op::topk) choose_router_case(p, round);
+    if (p.op == Op::align) choose_align_case(p, frame.op_given ? round : round / 4);
     if (p.op == Op::quantize) p.routing.logits = LogitKind::drawn;
     if (p.op == Op::inv_rope_quant) choose_heads(p);
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
@@ -203,15 +261,20 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
   });
 }
 
-Gen<Choice> choice(const ProposalFrame& frame, int trial) {
-  return gen::exec([frame, trial] {
+/// `two_gemms`: the second may have a tile of its own.
+Gen<Choice> choice(const ProposalFrame& frame, int trial, bool two_gemms) {
+  return gen::exec([frame, trial, two_gemms] {
     Choice c;
     c.kernel = frame.kernel;
     c.layout = Layout(2 - trial % 3);  // every layout in any three trials
     static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
     const auto& legal = blocks[int(c.layout)];
-    if (*pick(0, 3) > 0) c.tile = {.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
+    const auto any = [&] {
+      return TileConfig{.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
+    };
+    if (*pick(0, 3) > 0) c.tile = any();
     if (c.tile.block_m == legal[0] && *pick(0, 2) > 0) c.tile.block_n = 64;
+    if (c.tile.block_m > 0 && two_gemms && *pick(0, 3) == 0) c.tile_down = any();
     return c;
   });
 }
@@ -246,12 +309,12 @@ bool fits(const ProposalFrame& frame, const Case& c) {
 }
 
 Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
-  const int size = std::min(4 + trial, 100);
+  const int size = std::min(4 + trial, frame.largest);
   rc::Random own(seed_of(seed, trial));
   Case c;
   c.problem = problem(frame, size, trial)(own, size).value();
   rc::Random other = own.split();
-  c.choice = choice(frame, trial)(other, size).value();
+  c.choice = choice(frame, trial, c.problem.op == Op::moe_layer)(other, size).value();
   const MoeShape& s = c.problem.shape;
   const Routing routing = make_routing(c.problem.routing, s, c.problem.seed);
   c.choice =

@@ -22,6 +22,8 @@ struct ProposalFrame {
   /// Schemes and contracts that the kernel says it takes; empty: any.
   std::vector<QuantKind> quants;
   std::vector<Contract> contracts;
+  /// Sizes grow with the trial up to this: at most 2 (4 + largest) tokens and 3 + largest / 4 experts.
+  int largest = 100;
   /// Of somebody else's kernel only gated SiLU without bias and fp32 scales are asked: its hello has no word
   /// for others.
   bool plain = false;

@@ -27,11 +27,11 @@ std::string kinds_table(const std::vector<KillRow>& rows) {
   std::string out =
       "| kind of fault | faults | declared: seeds that find it | undeclared | case that fails first | runs "
       "to "
-      "shrink | times the smallest trigger |\n|---|---:|---:|---:|---:|---:|---:|\n";
+      "shrink | times the smallest trigger | rows above twice |\n|---|---:|---:|---:|---:|---:|---:|---:|\n";
   for (const KillSum& s : kill_sums(rows))
-    out += fmt::format("| {} | {}{} | {} of {} | {} of {} | {} | {} | {} |\n", s.kind, s.faults,
+    out += fmt::format("| {} | {}{} | {} of {} | {} of {} | {} | {} | {} | {} |\n", s.kind, s.faults,
                        s.not_tried > 0 ? fmt::format(", {} not tried", s.not_tried) : "", s.killed[0],
-                       s.seeds[0], s.killed[1], s.seeds[1], s.cases, s.runs, times_text(s.distance));
+                       s.seeds[0], s.killed[1], s.seeds[1], s.cases, s.runs, times_text(s.distance), s.far);
   return out;
 }
 

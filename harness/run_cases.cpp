@@ -87,7 +87,9 @@ ProposalFrame frame_of(const Suite& suite) {
                       o.choice.kernel,
                       {},
                       {},
+                      ProposalFrame{}.largest,
                       suite.plan.executor->name().starts_with(kProcessPrefix)};
+  if (suite.options.run.trial_size > 0) frame.largest = suite.options.run.trial_size;
   const std::vector<KernelInfo> kernels = suite.plan.executor->kernels();
   const KernelInfo* kernel = frame.plain ? kernel_of(suite, kernels) : nullptr;
   if (kernel == nullptr) return frame;
@@ -112,6 +114,7 @@ std::string options_text(const Suite& suite) {
   if (!run.suite.empty()) text += " suite=" + run.suite;
   if (!run.properties.empty()) text += " properties=" + run.properties;
   if (!run.semantics.empty()) text += " semantics=" + run.semantics;
+  if (run.trial_size > 0) text += fmt::format(" trial_size={}", run.trial_size);
   if (run.shard.count > 1) text += fmt::format(" shard={}/{}", run.shard.index, run.shard.count);
   return text + (suite.plan.options.empty() ? "" : " " + suite.plan.options);
 }

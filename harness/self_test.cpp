@@ -64,10 +64,12 @@ class Bench {
   /// The first case that fails, within the budget. Cases that the kernel refuses cost none of it.
   std::optional<Found> find(std::uint64_t seed) {
     plan_.properties = core_;
+    ProposalFrame frame;
+    frame.largest = self_test_.trial_size;
     int cases = 0;
     for (int trial = 0; cases < self_test_.trials && trial < kDrawn * self_test_.trials; ++trial) {
       if (self_test_.out_of_time()) return std::nullopt;
-      CaseRecord r = run(propose_case({}, seed, trial));
+      CaseRecord r = run(propose_case(frame, seed, trial));
       cases += r.verdict->correctness != Correctness::refused;
       if (is_bad(r)) return Found{std::move(r), cases};
     }
@@ -166,9 +168,9 @@ std::vector<KillRow> run_self_test(const FaultSource& source, const SelfTestPlan
         rows.push_back(*known);
         continue;
       }
-      if (plan.out_of_time()) return rows;
+      if (plan.out_of_time()) continue;  // rows behind it may be known
       std::optional<KillRow> row = row_of(source, fault, declared, plan);
-      if (!row) return rows;
+      if (!row) continue;
       plan.tell(*row);
       rows.push_back(std::move(*row));
     }

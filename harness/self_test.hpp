@@ -30,8 +30,9 @@ struct FaultSource {
 };
 
 struct SelfTestPlan {
-  int seeds = 20;   // the failing case of the first that finds the fault is shrunk
-  int trials = 60;  // random cases a seed that the kernel takes: the budget of what "found" means
+  int seeds = 20;       // the failing case of the first that finds the fault is shrunk
+  int trials = 120;     // random cases a seed that the kernel takes: the budget of what "found" means
+  int trial_size = 48;  // how far they grow (ProposalFrame::largest)
   int threads = 1;
   std::uint64_t first_seed = 1;
   const Hardware* hardware = nullptr;
@@ -41,7 +42,7 @@ struct SelfTestPlan {
   std::function<void(const KillRow&)> tell = [](const KillRow&) {};  // as each row is done
 };
 
-/// Two rows a fault, declared and undeclared; a row that the end of time cut short is left out.
+/// Two rows a fault, declared and undeclared; rows that the end of time cut short are left out.
 std::vector<KillRow> run_self_test(const FaultSource& source, const SelfTestPlan& plan);
 
 /// The built-in kernels with faults, as `program` (build/moeproof_faulty) serves them, each answer within

@@ -90,11 +90,20 @@ void add_kinds(Moves& moves) {
   moves.add([](Case& c) { c.problem.quant.scale_format = ScaleFormat::f32; });
 }
 
+/// A stage by itself instead of a layer: the one of the tensor that is wrong keeps the way of failing.
+void add_ops(Moves& moves) {
+  for (const Op op : {Op::topk, Op::quantize, Op::act_quant, Op::combine})
+    moves.add([op](Case& c) {
+      if (c.problem.op == Op::moe_layer) c.problem.op = op;
+    });
+}
+
 }  // namespace
 
 std::vector<Case> simpler_cases(const Case& c) {
   if (c.problem.data == DataMode::file || c.problem.routing.load.kind == LoadKind::trace) return {};
   Moves moves(c);
+  add_ops(moves);
   add_sizes(moves);
   add_kinds(moves);
   return moves.take();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "device/cuda/driver.hpp"
@@ -17,6 +18,11 @@ static_assert(kVariantCount == MOE_CUBIN_COUNT, "the build compiles one cubin fo
 
 constexpr std::size_t kGuardBytes = 1024;
 constexpr std::uint8_t kGuardByte = 0xA5, kPoisonByte = 0xFF;
+/// Buffers up to this size come from the stream's pool: a small case has forty, and cuMemAlloc and cuMemFree
+/// would be most of its time. Larger ones, whose pages times depend on, have allocations of their own.
+constexpr std::size_t kPooledBytes = std::size_t(4) << 20;
+/// What the pool keeps from case to case.
+constexpr cuuint64_t kKeptBytes = cuuint64_t(512) << 20;
 
 int attribute(CUdevice_attribute which, CUdevice device) {
   int value = 0;
@@ -46,6 +52,10 @@ CudaMachine::CudaMachine(int ordinal, std::span<const CubinImage> images) : imag
   check(d.primary_ctx_retain(&context_, device_), "cuDevicePrimaryCtxRetain");
   check(d.ctx_set_current(context_), "cuCtxSetCurrent");
   check(d.stream_create(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  CUmemoryPool pool = nullptr;
+  check(d.device_get_default_mem_pool(&pool, device_), "cuDeviceGetDefaultMemPool");
+  cuuint64_t kept = kKeptBytes;
+  check(d.mem_pool_set_attribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept), "cuMemPoolSetAttribute");
   check(d.event_create(&start_, CU_EVENT_DEFAULT), "cuEventCreate");
   check(d.event_create(&stop_, CU_EVENT_DEFAULT), "cuEventCreate");
 }
@@ -54,7 +64,9 @@ CudaMachine::~CudaMachine() {
   // After a sticky error every call fails; the process is about to be replaced, so results are not looked at.
   const Driver& d = driver();
   for (CUgraphExec graph : graphs_) d.graph_exec_destroy(graph);
-  for (auto& [address, buffer] : buffers_) d.mem_free(buffer.raw);
+  for (auto& [address, buffer] : buffers_)
+    buffer.pooled ? d.mem_free_async(buffer.raw, stream_) : d.mem_free(buffer.raw);
+  if (guards_) d.mem_free(guards_);
   for (auto& [variant, k] : kernels_) d.module_unload(k.module);
   if (flush_buffer_) d.mem_free(flush_buffer_);
   d.event_destroy(start_);
@@ -64,9 +76,10 @@ CudaMachine::~CudaMachine() {
 }
 
 Address CudaMachine::allocate(std::size_t bytes, BufferUse use, std::string name) {
-  Buffer buffer{0, bytes, use, std::move(name)};
-  const std::size_t padded = (bytes + 255) / 256 * 256;
-  const CUresult result = driver().mem_alloc(&buffer.raw, padded + 2 * kGuardBytes);
+  const std::size_t padded = (bytes + 255) / 256 * 256, whole = padded + 2 * kGuardBytes;
+  Buffer buffer{0, bytes, use, std::move(name), whole <= kPooledBytes};
+  const CUresult result = buffer.pooled ? driver().mem_alloc_async(&buffer.raw, whole, stream_)
+                                        : driver().mem_alloc(&buffer.raw, whole);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     std::size_t free_bytes = 0, total = 0;
     driver().mem_get_info(&free_bytes, &total);
@@ -83,11 +96,18 @@ Address CudaMachine::allocate(std::size_t bytes, BufferUse use, std::string name
   return data;
 }
 
+void CudaMachine::release(const Buffer& buffer) {
+  if (buffer.pooled)
+    check(driver().mem_free_async(buffer.raw, stream_), "cuMemFreeAsync");
+  else
+    check(driver().mem_free(buffer.raw), "cuMemFree");
+}
+
 void CudaMachine::release_all() {
   check(driver().stream_synchronize(stream_), "cuStreamSynchronize");
   for (CUgraphExec graph : graphs_) driver().graph_exec_destroy(graph);
   graphs_.clear();
-  for (auto& [address, buffer] : buffers_) check(driver().mem_free(buffer.raw), "cuMemFree");
+  for (auto& [address, buffer] : buffers_) release(buffer);
   buffers_.clear();
 }
 
@@ -195,21 +215,37 @@ void CudaMachine::launch(int variant, const LaunchConfig& config, const void* pa
 
 void CudaMachine::synchronize() { check(driver().stream_synchronize(stream_), "a kernel"); }
 
-bool CudaMachine::guard_is_whole(CUdeviceptr at) {
-  std::uint8_t bytes[kGuardBytes];
-  download(bytes, at, kGuardBytes);
-  for (std::uint8_t b : bytes)
-    if (b != kGuardByte) return false;
-  return true;
+std::vector<std::uint8_t> CudaMachine::read_guards() {
+  const std::size_t bytes = 2 * kGuardBytes * buffers_.size();
+  if (bytes > guards_bytes_) {
+    if (guards_) check(driver().mem_free(guards_), "cuMemFree");
+    guards_ = 0, guards_bytes_ = 0;
+    check(driver().mem_alloc(&guards_, bytes), "cuMemAlloc");
+    guards_bytes_ = bytes;
+  }
+  CUdeviceptr to = guards_;
+  const auto gather = [&](CUdeviceptr guard) {
+    check(driver().memcpy_dtod_async(to, guard, kGuardBytes, stream_), "cuMemcpyDtoDAsync");
+    to += kGuardBytes;
+  };
+  for (const auto& [address, buffer] : buffers_) gather(buffer.raw), gather(address + buffer.bytes);
+  std::vector<std::uint8_t> guards(bytes);
+  download(guards.data(), guards_, bytes);
+  return guards;
 }
 
 std::vector<std::string> CudaMachine::take_reports() {
   std::vector<std::string> reports;
+  const std::vector<std::uint8_t> guards = read_guards();
+  auto guard = guards.begin();
+  const auto next_is_whole = [&] {
+    const auto begin = guard;
+    guard += std::ptrdiff_t(kGuardBytes);
+    return std::all_of(begin, guard, [](std::uint8_t b) { return b == kGuardByte; });
+  };
   for (const auto& [address, buffer] : buffers_) {
-    if (!guard_is_whole(buffer.raw))
-      reports.push_back(fmt::format("write in front of buffer '{}'", buffer.name));
-    if (!guard_is_whole(address + buffer.bytes))
-      reports.push_back(fmt::format("write past the end of buffer '{}'", buffer.name));
+    if (!next_is_whole()) reports.push_back(fmt::format("write in front of buffer '{}'", buffer.name));
+    if (!next_is_whole()) reports.push_back(fmt::format("write past the end of buffer '{}'", buffer.name));
   }
   return reports;
 }

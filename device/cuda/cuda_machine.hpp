@@ -60,6 +60,7 @@ class CudaMachine : public Machine {
     std::size_t bytes = 0;
     BufferUse use = BufferUse::workspace;
     std::string name;
+    bool pooled = false;  // small: of the stream's pool, which gives and takes without a system call
   };
   struct Kernel {
     CUmodule module = nullptr;
@@ -68,7 +69,8 @@ class CudaMachine : public Machine {
     std::size_t params_bytes = 0;  // size of the one parameter
   };
   Kernel& kernel(int variant);
-  bool guard_is_whole(CUdeviceptr at);
+  void release(const Buffer& buffer);
+  std::vector<std::uint8_t> read_guards();
   void tell_planted(const Kernel& kernel);
 
   std::span<const CubinImage> images_;
@@ -83,6 +85,8 @@ class CudaMachine : public Machine {
   std::map<int, Kernel> kernels_;
   std::vector<CUgraphExec> graphs_;
   CUdeviceptr flush_buffer_ = 0;
+  CUdeviceptr guards_ = 0;  // where all guards are gathered, so that one copy brings them to the host
+  std::size_t guards_bytes_ = 0;
   bool plants_ = false;
   std::int32_t planted_[2] = {0, 0};
 };

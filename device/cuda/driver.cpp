@@ -23,8 +23,13 @@ void load_memory_and_modules(Driver& d, const Loader& load) {
   load(d.mem_alloc, "cuMemAlloc_v2");
   load(d.mem_free, "cuMemFree_v2");
   load(d.mem_get_info, "cuMemGetInfo_v2");
+  load(d.mem_alloc_async, "cuMemAllocAsync");
+  load(d.mem_free_async, "cuMemFreeAsync");
+  load(d.device_get_default_mem_pool, "cuDeviceGetDefaultMemPool");
+  load(d.mem_pool_set_attribute, "cuMemPoolSetAttribute");
   load(d.memcpy_htod_async, "cuMemcpyHtoDAsync_v2");
   load(d.memcpy_dtoh_async, "cuMemcpyDtoHAsync_v2");
+  load(d.memcpy_dtod_async, "cuMemcpyDtoDAsync_v2");
   load(d.memset_d8_async, "cuMemsetD8Async");
   load(d.module_load_data, "cuModuleLoadData");
   load(d.module_unload, "cuModuleUnload");

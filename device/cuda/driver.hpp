@@ -23,8 +23,13 @@ struct Driver {
   decltype(&cuMemAlloc) mem_alloc;
   decltype(&cuMemFree) mem_free;
   decltype(&cuMemGetInfo) mem_get_info;
+  decltype(&cuMemAllocAsync) mem_alloc_async;
+  decltype(&cuMemFreeAsync) mem_free_async;
+  decltype(&cuDeviceGetDefaultMemPool) device_get_default_mem_pool;
+  decltype(&cuMemPoolSetAttribute) mem_pool_set_attribute;
   decltype(&cuMemcpyHtoDAsync) memcpy_htod_async;
   decltype(&cuMemcpyDtoHAsync) memcpy_dtoh_async;
+  decltype(&cuMemcpyDtoDAsync) memcpy_dtod_async;
   decltype(&cuMemsetD8Async) memset_d8_async;
   decltype(&cuModuleLoadData) module_load_data;
   decltype(&cuModuleUnload) module_unload;
