@@ -52,7 +52,11 @@ class PlantedExecutor : public device::Executor {
   explicit PlantedExecutor(PlantedKernel kernel) : kernel_(std::move(kernel)) {}
   std::string_view name() const override { return "planted"; }
   std::vector<KernelInfo> kernels() const override { return make_reference_executor(1)->kernels(); }
-  device::Opened open(const Case& c) override { return {std::make_unique<Running>(c, kernel_), ""}; }
+  device::Opened open(const Case& c) override {
+    if (c.problem.op == Op::align)
+      return {nullptr, "the reference, which works for this kernel, has no op align"};
+    return {std::make_unique<Running>(c, kernel_), ""};
+  }
 
  private:
   class Running : public device::Session {
