@@ -267,7 +267,7 @@ std::vector<OptionRow> run_rows() {
       {"time-budget", "TIME", kRuns, g,
        "90s, 10m or 2h; cases that did not start by then are not run (exit 4)",
        [](Options& o, Text v) { o.run.time_budget_s = parse_duration(v); }},
-      {"case-timeout", "TIME", "check bench infer-semantics upstream-check route", g,
+      {"case-timeout", "TIME", "check bench infer-semantics upstream-check", g,
        "how long one run in a worker may take (default 5m)",
        [](Options& o, Text v) { o.run.case_time_s = parse_duration(v); }},
       {"require-gpu", "", kOneRun, g,

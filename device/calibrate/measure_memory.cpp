@@ -160,9 +160,15 @@ void loader(CalibrationBench& bench, MeasuredRows& rows) {
       launch.params.loads = s.loads;
       launch.params.stages = s.stages;
       launch.params.iterations = kSteps;
-      rows.add("loader",
-               {{"sms", double(grid)}, {"box_rows", double(s.box_rows)}, {"loads", double(s.loads)}},
-               bench.slowest(launch, 0) / kSteps, "cycles");
+      for (const int alone : {0, 1}) {
+        launch.params.mode = alone;
+        rows.add("loader",
+                 {{"sms", double(grid)},
+                  {"box_rows", double(s.box_rows)},
+                  {"loads", double(s.loads)},
+                  {"alone", double(alone)}},
+                 bench.slowest(launch, 0) / kSteps, "cycles");
+      }
     }
   CalibrateLaunch wait{CalibrateKernel::wait_cost, {1, 32, 2048}, bench.params()};
   wait.params.iterations = kSteps;

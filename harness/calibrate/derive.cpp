@@ -113,13 +113,12 @@ class Deriver {
 
   void loader() {
     const auto period = [&](double loads) {
-      return value("loader", "cycles", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}, {"alone", 1}});
+      return value("loader", "cycles", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}});
     };
     const double per_load = (period(3) - period(1)) / 2;
-    number("producer_cycles_per_load", per_load,
-           "loader,sms=1,box_rows=8,alone=1: three loads less one, halved");
+    number("producer_cycles_per_load", per_load, "loader,sms=1,box_rows=8: three loads less one, halved");
     number("producer_cycles", std::max(period(1) - per_load, 0.0),
-           "loader,sms=1,box_rows=8,alone=1,loads=1 less one load");
+           "loader,sms=1,box_rows=8,loads=1 less one load");
   }
 
   void memory() {

@@ -5,6 +5,7 @@
 
 #include "fixtures/files/embedded.hpp"
 #include "fixtures/files/hardware_file.hpp"
+#include "fixtures/files/read_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/calibrate/derive.hpp"
 #include "harness/calibrate/hardware_text.hpp"
@@ -59,7 +60,7 @@ void add_memory(MeasuredRows& rows) {
   for (const double cold : {0, 1})
     rows.add("box_latency", {{"cold", cold}, {"box_rows", 128}}, cold > 0 ? 7e-7 : 3e-7, "s");
   for (const double loads : {1, 3})
-    rows.add("loader", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}, {"alone", 1}}, 90 + 40 * loads,
+    rows.add("loader", {{"sms", 1}, {"box_rows", 8}, {"loads", loads}, {"alone", 0}}, 90 + 40 * loads,
              "cycles");
 }
 
@@ -150,6 +151,20 @@ TEST(DeriveConstants, MissingRowsAreNamed) {
     }
   }
   EXPECT_THROW(derive_constants({}, kSms), BadInput);
+}
+
+// Fault: the rows that a card gave no longer make a hardware file. Its wgmma rows are the closed form
+// max(N/2, 16 + N/4) cycles within 1 %, which no other row of that run can imitate.
+TEST(DeriveConstants, ARunOnACardMakesAFile) {
+  const std::string path = MOE_SOURCE_DIR "/fixtures/measured/h200_calibrate.csv";
+  const auto constants = derive_constants(device::parse_measured_rows(read_file(path), path), kSms);
+  const std::string text =
+      merge_hardware(h200(), "h200", {"NVIDIA H200", kSms, 6e7}, constants, "2026-11-30");
+  const Hardware hw = parse_hardware(text, "merged");
+  for (const auto& [n, cycles] : hw.wgmma_cycles_ss.points)
+    EXPECT_NEAR(cycles, std::max(n / 2, 16 + n / 4), 0.01 * cycles) << n;
+  EXPECT_NEAR(hw.boost_hz, 1.98e9, 0.01e9);
+  EXPECT_NEAR(hw.hbm_bytes_per_s_by_inflight.at(192), 4.65e12, 0.1e12);
 }
 
 // Fault: two runs that differ are called equal.
