@@ -45,8 +45,11 @@ const PublicTime* best_public(const Problem& p, LimitStage stage, const std::vec
 LimitCell cell_of(const CaseRecord& r, const ExpertLoad& load, LimitStage stage,
                   const std::vector<double>& seconds, double stream) {
   const Problem& p = r.trial.problem;
-  const Measurement own{.seconds = seconds};
-  LimitCell cell{.trial = r.trial, .stage = std::string(sim::name(stage))};
+  Measurement own;
+  own.seconds = seconds;
+  LimitCell cell;
+  cell.trial = r.trial;
+  cell.stage = sim::name(stage);
   cell.seconds = own.median();
   cell.spread = own.spread();
   cell.samples = int(seconds.size());

@@ -109,7 +109,20 @@ class Bench {
   static constexpr int kDrawn = 4;
   /// Of each case: an order of events may show what the plain one hides.
   static constexpr int kRuns = 2;
-  CaseRecord run(const Case& c) { return run_problem(c.problem, {c.choice}, plan_).front(); }
+  /// A planted fault whose launch the machine refuses (a tensor map of no rows, say) was seen, as surely as
+  /// wrong bytes; the right kernels launch the same cases.
+  CaseRecord run(const Case& c) {
+    try {
+      return run_problem(c.problem, {c.choice}, plan_).front();
+    } catch (const BadInput& refusal) {
+      CaseRecord r;
+      r.trial = c;
+      r.verdict = Verdict{};
+      r.verdict->correctness = Correctness::failed;
+      r.verdict->reason = refusal.what();
+      return r;
+    }
+  }
 
   const SelfTestPlan& self_test_;
   bool declared_;

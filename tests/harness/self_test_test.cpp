@@ -39,6 +39,13 @@ PlantedKernel kernel_of(const std::string& id) {
   });
 }
 
+/// A machine that takes no launch of the fault.
+PlantedKernel refused_launch() {
+  return [](const Case&, const TensorSet&, device::RunMode, int) -> TensorSet {
+    throw BadInput("tensor map of 0 x 128 bytes: the matrix is empty");
+  };
+}
+
 FaultSource source_of(std::vector<PlantedFault> faults) {
   return {std::move(faults), [](const PlantedFault& f, bool declared) -> std::unique_ptr<device::Executor> {
             if (declared) return std::make_unique<PlantedExecutor>(kernel_of(f.id));
@@ -51,6 +58,21 @@ SelfTestPlan small_plan(const Hardware& hardware) {
   plan.seeds = 2, plan.trials = 6, plan.threads = 2;
   plan.hardware = &hardware;
   return plan;
+}
+
+// Catches: a fault whose launch is refused, which ends the whole self-test instead of being found.
+TEST(SelfTest, ARefusedLaunchIsFound) {
+  const Hardware hardware = load_hardware("h200");
+  const FaultSource source{{{"R1", "host", "an idle rank launches", "", false, ""}},
+                           [](const PlantedFault&, bool) -> std::unique_ptr<device::Executor> {
+                             return std::make_unique<PlantedExecutor>(refused_launch());
+                           }};
+  const auto rows = run_self_test(source, small_plan(hardware));
+  ASSERT_EQ(rows.size(), 2u);
+  for (const KillRow& row : rows) {
+    EXPECT_EQ(row.killed, row.seeds);
+    EXPECT_EQ(row.killed_by, std::vector<std::string>{"truth"});
+  }
 }
 
 // Catches: a fault that is found but not counted, a finder that is not named, a right kernel that is "found".
