@@ -1,4 +1,5 @@
-# Is there a CUDA compiler? Sets MOE_NVCC (path or empty) and MOE_CUDA_INCLUDE (folder of cuda.h or empty).
+# Is there a CUDA compiler? Sets MOE_NVCC (path or empty), MOE_CUDA_INCLUDE (folder of cuda.h or empty) and MOE_NVDISASM (the
+# disassembler that ci/compile_cubin asks of each kernel; a path or MOE_NVDISASM-NOTFOUND).
 # Looks at -DMOE_NVCC, the PATH, /usr/local/cuda and the private venv that ci/setup makes from PyPI wheels. Only nvcc and
 # cuda.h are used: no cudart, no CMake CUDA language (3.25 drops C++20 for it).
 set(MOE_CUDA "auto" CACHE STRING "auto: build the card's kernels when nvcc is found; ON: fail without it; OFF: never")
@@ -26,3 +27,4 @@ else()
   set(MOE_NVCC "")
   message(STATUS "CUDA compiler: none; everything but the cuda executor is built")
 endif()
+find_program(MOE_NVDISASM nvdisasm HINTS ${nvcc_bin} /usr/local/cuda/bin ${wheel_bins})

@@ -12,10 +12,10 @@ function(moe_cubins target count source)
     set(cubin ${folder}/variant_${i}.cubin)
     add_custom_command(
       OUTPUT ${cubin}
-      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/ci/compile_cubin ${MOE_NVCC} -cubin -gencode arch=compute_90a,code=sm_90a
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/ci/compile_cubin --nvdisasm ${MOE_NVDISASM} ${MOE_NVCC} -cubin -gencode arch=compute_90a,code=sm_90a
               -std=c++20 -fmad=false -O3 -lineinfo -I${CMAKE_SOURCE_DIR} -DMOE_VARIANT=${i}
               -MD -MF ${cubin}.d -MT ${cubin} -Xptxas -v -o ${cubin} ${source}
-      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/ci/compile_cubin
+      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/ci/compile_cubin ${CMAKE_SOURCE_DIR}/ci/machine_code.py
       DEPFILE ${cubin}.d
       COMMENT "nvcc variant ${i}"
       VERBATIM)
@@ -41,9 +41,9 @@ function(moe_unit_cubins target symbol)
     set(cubin ${folder}/${unit}.cubin)
     add_custom_command(
       OUTPUT ${cubin}
-      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/ci/compile_cubin ${MOE_NVCC} -cubin -gencode arch=compute_90a,code=sm_90a
+      COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/ci/compile_cubin --nvdisasm ${MOE_NVDISASM} ${MOE_NVCC} -cubin -gencode arch=compute_90a,code=sm_90a
               -std=c++20 -fmad=false -O3 -lineinfo -I${CMAKE_SOURCE_DIR} -MD -MF ${cubin}.d -MT ${cubin} -Xptxas -v -o ${cubin} ${source}
-      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/ci/compile_cubin
+      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/ci/compile_cubin ${CMAKE_SOURCE_DIR}/ci/machine_code.py
       DEPFILE ${cubin}.d
       COMMENT "nvcc ${unit}"
       VERBATIM)

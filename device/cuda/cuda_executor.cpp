@@ -5,21 +5,10 @@
 #include <cstdint>
 
 #include "device/cuda/cuda_machine.hpp"
-#include "device/session/layer_path.hpp"
 #include "device/session/moe_session.hpp"
 
 namespace moe::device {
 namespace {
-
-/// Seen on an H200: gathered rows with block scales never end at DeepSeek-V3 TP8 and 4 or 16 tokens (56
-/// k-blocks in a ring of 8 stages), although one token, 8 k-blocks and flat scales do. The cause is not
-/// known; the emulated SM finds nothing.
-std::string refuse_on_card(const Case& c) {
-  if (layer_path(c.choice.kernel) != LayerPath::fused || !c.problem.quant.block()) return {};
-  return "moeproof_fused with block scales hung an H200 (4 and 16 tokens of DeepSeek-V3 TP8; cause not "
-         "known): take "
-         "moeproof or moeproof_grouped, or --executor emulated";
-}
 
 /// FNV-1a of all machine code that the binary carries: two measurements with the same hash ran the same
 /// kernels.
@@ -57,7 +46,6 @@ class CudaExecutor final : public Executor {
   std::vector<KernelInfo> kernels() const override { return built_in_kernels(); }
 
   Opened open(const Case& c) override {
-    if (std::string refusal = refuse_on_card(c); !refusal.empty()) return {nullptr, std::move(refusal)};
     Opened opened = open_moe_session(c, [this]() -> std::shared_ptr<Machine> {
       if (!machine_) machine_ = std::make_shared<CudaMachine>(ordinal_);
       return machine_;

@@ -53,11 +53,17 @@ MOE_KERNEL_NAMESPACE {
         hopper::at_k_block(k, ring.slot);
         const bool announced = early > 0;
         if (announced) --early;
-        if (leader && !announced) {
-          hopper::mbar_wait(shared.empty(ring.slot), ring.phase ^ 1);  // the first time around passes at once
-          load.weights(k, ring.slot);
+        // One branch for all that the leader issues: as two, ptxas made the second one a copy without
+        // predicate, which the other lanes issue as well when they leave the wait before the leader
+        // (ci/machine_code.py).
+        if (leader) {
+          if (!announced) {
+            hopper::mbar_wait(shared.empty(ring.slot),
+                              ring.phase ^ 1);  // the first time around passes at once
+            load.weights(k, ring.slot);
+          }
+          load.scales_of(ring.slot);
         }
-        if (leader) load.scales_of(ring.slot);
         hopper::warp_sync();  // the stage is free and its bytes are announced
         gather.load(p, shared, k, ring.slot);
       }

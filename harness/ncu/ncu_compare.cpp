@@ -166,13 +166,12 @@ NcuQuantity rate(const Expected& e, const NcuLaunch& launch) {
 }
 
 NcuQuantity conflicts(const Expected& e, const NcuLaunch& launch) {
-  NcuQuantity q = quantity("bank conflicts", "", double(e.gemm.time.bank_conflicts),
-                           launch.value(metric::kBankConflicts));
+  NcuQuantity q = quantity("bank conflicts", "", double(e.gemm.time.bank_conflicts), launch.bank_conflicts());
   if (!both(q)) return q;
   q.good = *q.predicted == *q.counted;
   if (q.good)
     q.verdict = "equal";
-  else if (const auto passes = launch.value(metric::kSharedPasses); passes && *passes > 0)
+  else if (const auto passes = launch.shared_passes(); passes && *passes > 0)
     q.verdict = fmt::format("{:+.1f} % of all passes", 100 * (*q.predicted - *q.counted) / *passes);
   return q;
 }

@@ -65,8 +65,10 @@ constexpr Column kColumns[] = {{"tensor_instructions", metric::kTensorInstructio
                                {"dram_bytes_read", metric::kDramRead, 1},
                                {"dram_bytes_written", metric::kDramWrite, 1},
                                {"l2_bytes", metric::kL2Bytes, 1},
-                               {"shared_passes", metric::kSharedPasses, 1},
-                               {"bank_conflicts", metric::kBankConflicts, 1},
+                               {"shared_load_wavefronts", metric::kSharedLoads, 1},
+                               {"shared_store_wavefronts", metric::kSharedStores, 1},
+                               {"shared_wavefronts", metric::kSharedAll, 1},
+                               {"shared_wavefronts_ideal", metric::kSharedIdeal, 1},
                                {"nanoseconds", metric::kTime, 1e-9}};
 
 std::vector<NcuLaunch> table_form(const Csv& csv) {
@@ -94,6 +96,16 @@ std::optional<double> NcuLaunch::value(std::string_view name) const {
   return at == metrics.end() ? std::nullopt : std::optional<double>(at->second);
 }
 
+std::optional<double> NcuLaunch::shared_passes() const {
+  const auto loads = value(metric::kSharedLoads), stores = value(metric::kSharedStores);
+  return loads && stores ? std::optional<double>(*loads + *stores) : std::nullopt;
+}
+
+std::optional<double> NcuLaunch::bank_conflicts() const {
+  const auto all = value(metric::kSharedAll), ideal = value(metric::kSharedIdeal);
+  return all && ideal ? std::optional<double>(*all - *ideal) : std::nullopt;
+}
+
 std::vector<NcuLaunch> parse_ncu(std::string_view text, std::string_view where) {
   if (text.starts_with("layout,stage,")) return table_form(parse_csv(text, where));
   const std::string lines = own_lines(text);
@@ -107,9 +119,9 @@ std::vector<NcuLaunch> parse_ncu(std::string_view text, std::string_view where) 
 
 std::vector<std::string> ncu_command(const std::string& program, const std::string& case_line) {
   using namespace metric;
-  const std::vector<std::string_view> metrics = {kTensorInstructions, kTensorActive, kDramRead,
-                                                 kDramWrite,          kL2Bytes,      kTime,
-                                                 kSharedPasses,       kBankConflicts};
+  const std::vector<std::string_view> metrics = {
+      kTensorInstructions, kTensorActive, kDramRead,  kDramWrite,  kL2Bytes, kTime,
+      kSharedLoads,        kSharedStores, kSharedAll, kSharedIdeal};
   return {"ncu",           "--clock-control",
           "none",          "--target-processes",
           "all",           "--csv",

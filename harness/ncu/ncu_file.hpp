@@ -17,8 +17,12 @@ inline constexpr std::string_view kTensorInstructions = "sm__inst_executed_pipe_
                                       "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed",
                                   kDramRead = "dram__bytes_read.sum", kDramWrite = "dram__bytes_write.sum",
                                   kL2Bytes = "lts__t_bytes.sum", kTime = "gpu__time_duration.sum",
-                                  kSharedPasses = "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-                                  kBankConflicts = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum";
+                                  kSharedLoads =
+                                      "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
+                                  kSharedStores =
+                                      "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+                                  kSharedAll = "memory_l1_wavefronts_shared",
+                                  kSharedIdeal = "memory_l1_wavefronts_shared_ideal";
 }  // namespace metric
 
 struct NcuLaunch {
@@ -29,6 +33,11 @@ struct NcuLaunch {
       metrics;  // in base units: bytes, seconds, instructions, per cent
 
   std::optional<double> value(std::string_view name) const;
+  /// Passes of loads and stores of shared memory. The counters by instruction: those of the whole pipe
+  /// (l1tex__data_pipe_lsu_..) hold waits on mbarriers and what TMA and wgmma get in the way too.
+  std::optional<double> shared_passes() const;
+  /// Passes beyond the least.
+  std::optional<double> bank_conflicts() const;
 };
 
 /// In the order of launches. Throws BadInput "WHERE ...: ..." on what is neither form.

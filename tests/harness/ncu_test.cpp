@@ -127,6 +127,19 @@ TEST(NcuCompare, TheWrongTermIsNamed) {
   EXPECT_NE(why(415744, 209, 30, 100).find("of the predicted time of its own"), std::string::npos);
 }
 
+// Fault: passes and conflicts of shared memory from other counters than those that agree with the emulated SM
+// (tests/agreement/ncu_shared.py).
+TEST(NcuFile, SharedMemoryOfTheCountersByInstruction) {
+  std::ifstream file(MOE_SOURCE_DIR "/fixtures/measured/h200_ncu_shared.csv");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto launches = parse_ncu(text, "h200_ncu_shared.csv");
+  ASSERT_EQ(launches.size(), 21u);
+  EXPECT_EQ(launches[3].stage, "gemm1");
+  EXPECT_EQ(launches[3].shared_passes(), 2520576 + 8488);
+  EXPECT_EQ(launches[3].bank_conflicts(), 2040);
+  EXPECT_EQ(NcuLaunch{}.bank_conflicts(), std::nullopt);
+}
+
 // Fault: a crash or a silent nothing on a file that is none.
 TEST(NcuCompare, OtherFilesAreRefused) {
   EXPECT_THROW(parse_ncu("", "x"), BadInput);
@@ -145,7 +158,7 @@ TEST(NcuCompare, TheCommandAsksForEveryMetric) {
   const auto words = ncu_command("moeproof", "op=x");
   const std::string all = words[9];
   for (const auto m : {metric::kTensorInstructions, metric::kTensorActive, metric::kDramRead, metric::kTime,
-                       metric::kBankConflicts, metric::kSharedPasses})
+                       metric::kSharedLoads, metric::kSharedStores, metric::kSharedAll, metric::kSharedIdeal})
     EXPECT_NE(all.find(m), std::string::npos) << m;
   EXPECT_EQ(words.back(), "op=x");
 }

@@ -2,9 +2,10 @@
 """Planted faults on a card: 500 launches of each against the right bytes (every second one on as few SMs as the emulated machine
 has, so that a CTA gets several tiles), the same with pauses at every synchronisation, and what compute-sanitizer's tools say. Writes one JSON file that `moeproof_faulty table --card FILE` reads.
 
-usage: on_card.py PROGRAM OUT.json [--launches N] [--seconds S] [--tools memcheck,synccheck,racecheck] [--budget S]
+usage: on_card.py PROGRAM OUT.json [--faults A,B] [--launches N] [--seconds S] [--tools memcheck,synccheck,racecheck] [--budget S]
 PROGRAM is build/moeproof_faulty_card. A fault that says nothing for S seconds hangs: its process is killed, the next fault
-gets a new one. --budget ends the whole after so many seconds; what was not reached stays empty.
+gets a new one. --budget ends the whole after so many seconds; what was not reached stays empty. --faults runs these alone
+and keeps what OUT.json says of the others.
 """
 import argparse
 import collections
@@ -89,6 +90,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("out")
+    parser.add_argument("--faults", default="")
     parser.add_argument("--launches", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--tools", default="memcheck,synccheck,racecheck")
@@ -99,6 +101,16 @@ def main():
     listed = subprocess.run([options.program, "list"], capture_output=True, text=True, check=True).stdout.split("\n\n")[0]
     faults = [line.split()[0] for line in listed.splitlines()]
     result = {"schema": 1, "faults": {fault: {} for fault in faults}, "raw": {}}
+    if options.faults:
+        unknown = set(options.faults.split(",")) - set(faults)
+        if unknown:
+            parser.error(f"no fault {', '.join(sorted(unknown))}; '{options.program} list' prints them")
+        faults = options.faults.split(",")
+        if os.path.exists(options.out):
+            with open(options.out, encoding="utf-8") as file:
+                earlier = json.load(file)
+            for part in ("faults", "raw"):
+                result[part].update({fault: said for fault, said in earlier[part].items() if fault not in faults})
 
     def keep():
         result["seconds"] = round(time.monotonic() - began, 1)
