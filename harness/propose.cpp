@@ -22,15 +22,17 @@ Gen<T> pick(T begin, T end) {
   return gen::resize(rc::kNominalSize, gen::inRange<T>(begin, end));
 }
 
-/// Where kernels break: nothing, one row, one more or less than a tile, several tiles.
-Gen<std::int64_t> tokens(int size) {
+/// Where kernels break: nothing, one row, one more or less than a tile, several tiles. An idle rank has few
+/// ways to fail, and is drawn a little more often where a kernel of this program may have them all.
+Gen<std::int64_t> tokens(int size, bool plain) {
   const std::int64_t most = 4 + size;
+  const std::size_t times = plain ? 1 : 2;
   return gen::map(gen::weightedOneOf<std::int64_t>(
-                      {{6, pick<std::int64_t>(1, most + 1)},
-                       {3, gen::map(gen::tuple(gen::element<std::int64_t>(8, 16, 32, 64, 128),
-                                               gen::element<std::int64_t>(-2, -1, 0, 1, 2)),
-                                    [](const auto& t) { return std::get<0>(t) + std::get<1>(t); })},
-                       {1, gen::element<std::int64_t>(0, 1)}}),
+                      {{6 * times, pick<std::int64_t>(1, most + 1)},
+                       {3 * times, gen::map(gen::tuple(gen::element<std::int64_t>(8, 16, 32, 64, 128),
+                                                       gen::element<std::int64_t>(-2, -1, 0, 1, 2)),
+                                            [](const auto& t) { return std::get<0>(t) + std::get<1>(t); })},
+                       {2 * times - 1, gen::element<std::int64_t>(0, 1)}}),
                   [most](std::int64_t t) { return std::min(t, 2 * most); });
 }
 
@@ -170,14 +172,16 @@ bool exists(const Problem& p) {
   }
 }
 
-/// Of eight trials four are whole layers, two grouped GEMMs of the next contract, one the router and one
-/// another op by itself, where the user named none.
+/// Of sixteen trials seven are whole layers, four grouped GEMMs of the next contract, two the router, two
+/// another op by itself and one inv_rope_quant, where the user named none; somebody else's kernel is asked
+/// with layers and grouped GEMMs.
 void choose_op(Problem& p, const ProposalFrame& frame, int trial) {
   constexpr std::array kSmall{Op::align, Op::quantize, Op::act_quant, Op::combine};
   p.op = frame.op, p.contract = frame.contract, p.gemm = frame.gemm;
   if (frame.op_given) return;
   if (trial % 8 == 1 && !frame.plain) p.op = Op::topk;
   if (trial % 8 == 5 && !frame.plain) p.op = kSmall[std::size_t(trial / 8) % kSmall.size()];
+  if (trial % 16 == 14 && !frame.plain) p.op = Op::inv_rope_quant;
   if (trial % 4 != 3) return;
   p.op = Op::grouped_gemm;
   p.contract = frame.contracts.empty() ? Contract(trial / 4 % 4)
@@ -209,12 +213,34 @@ void choose_align_case(Problem& p, int turn) {
   if (turn % 4 != 0) s.tokens = *gen::element<std::int64_t>(136, 2056, 2300, 2600) / s.top_k;
 }
 
-/// inv_rope_quant has heads instead of experts, and one scheme in two formats of its scales.
-void choose_heads(Problem& p) {
+/// Two ranks: what belongs to another one must be skipped, and ids count from the first expert of this one.
+/// Of the contracts only `routed` has rows of other ranks' experts: each second of its cases has some.
+void choose_ranks(Problem& p, const ProposalFrame& frame) {
+  MoeShape& s = p.shape;
+  const bool routed = p.op == Op::grouped_gemm && p.contract == Contract::routed;
+  if (frame.plain) {
+    s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
+  } else if (*pick(0, routed ? 2 : 4) == 0) {
+    s.experts += s.experts % 2;
+    s.ep = 2;
+  }
+  p.rank = s.ep == 2 ? *pick(0, 2) : 0;
+}
+
+/// combine by itself: each second case on one of two ranks, in turn.
+void choose_combine_case(Problem& p, int turn) {
+  if (turn % 2 != 0) return;
+  p.shape.experts += p.shape.experts % 2;
+  p.shape.ep = 2, p.rank = turn / 2 % 2;
+}
+
+/// inv_rope_quant has heads instead of experts, and one scheme whose scales have two formats, in turn.
+void choose_heads(Problem& p, bool quant_given, int turn) {
   p.shape = {.tokens = p.shape.tokens, .experts = 1, .top_k = 1};
   p.routing = RoutingSpec{};
   p.rank = 0;
   p.quant.kind = QuantKind::block128;
+  if (!quant_given) p.quant.scale_format = turn % 2 == 0 ? ScaleFormat::f32 : ScaleFormat::ue8m0;
   p.heads.groups = *pick(1, 5);
   p.heads.heads = p.heads.groups * *pick(1, 6);
 }
@@ -230,15 +256,14 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     MoeShape& s = p.shape;
     s.experts = expert_count(size);
     s.top_k = *pick(0, 4) == 0 ? 1 : *pick(1, std::min(s.experts, 8) + 1);
-    s.ep = s.experts % 2 == 0 && *pick(0, 4) == 0 ? 2 : 1;
-    p.rank = s.ep == 2 ? *pick(0, 2) : 0;
+    choose_ranks(p, frame);
     const std::int64_t unit = p.quant.block() ? 128 : 16, few = p.quant.block() ? 3 : 24;
     const bool ragged = !p.quant.block() && !frame.plain;
     s.hidden = width(unit, few, ragged);
     s.intermediate = width(unit, few, ragged);
     if (!frame.plain) choose_activation(s);
     p.routing.router = *router(s);
-    s.tokens = *tokens(size);
+    s.tokens = *tokens(size, frame.plain);
     p.routing.load = *load(s);
     choose_ids(p, frame);
     p.data = DataMode(*gen::weightedElement<int>({{5, int(DataMode::normal)},
@@ -255,10 +280,17 @@ Gen<Problem> problem(const ProposalFrame& frame, int size, int trial) {
     if (p.op == Op::topk) choose_router_case(p, round);
     if (p.op == Op::align) choose_align_case(p, frame.op_given ? round : round / 4);
     if (p.op == Op::quantize) p.routing.logits = LogitKind::drawn;
-    if (p.op == Op::inv_rope_quant) choose_heads(p);
+    if (p.op == Op::combine && !frame.plain) choose_combine_case(p, frame.op_given ? round : round / 4);
+    if (p.op == Op::inv_rope_quant) choose_heads(p, frame.quant_given, frame.op_given ? trial : trial / 16);
     if (!exists(p)) p.routing = RoutingSpec{};  // too few experts left for top_k, or groups too small
     return p;
   });
+}
+
+/// Tokens of the tiles that each layout has.
+const std::vector<int>& blocks_of(Layout layout) {
+  static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
+  return blocks[int(layout)];
 }
 
 /// `two_gemms`: the second may have a tile of its own.
@@ -267,8 +299,7 @@ Gen<Choice> choice(const ProposalFrame& frame, int trial, bool two_gemms) {
     Choice c;
     c.kernel = frame.kernel;
     c.layout = Layout(2 - trial % 3);  // every layout in any three trials
-    static const std::vector<int> blocks[3] = {{16, 32}, {64, 128}, {8, 16, 32, 64, 128}};
-    const auto& legal = blocks[int(c.layout)];
+    const auto& legal = blocks_of(c.layout);
     const auto any = [&] {
       return TileConfig{.block_m = legal[*pick<std::size_t>(0, legal.size())], .block_n = 128};
     };
@@ -285,6 +316,13 @@ std::uint64_t seed_of(std::uint64_t seed, int trial) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return z ^ (z >> 31);
+}
+
+/// Every tile of a layout: the smallest number of tokens has half the columns too.
+std::vector<TileConfig> tiles_of(Layout layout) {
+  std::vector<TileConfig> tiles{{.block_m = blocks_of(layout).front(), .block_n = 64}};
+  for (const int block_m : blocks_of(layout)) tiles.push_back({.block_m = block_m, .block_n = 128});
+  return tiles;
 }
 
 template <class T>
@@ -320,6 +358,31 @@ Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial) {
   c.choice =
       resolve_tiles(c.choice, c.problem, routing.load(c.problem.rank * s.local_experts(), s.local_experts()));
   return c;
+}
+
+std::vector<Choice> other_choices(const Case& c) {
+  const bool layer = c.problem.op == Op::moe_layer;
+  if (!layer && c.problem.op != Op::grouped_gemm) return {};
+  const bool two_tiles = layer && !(c.choice.tile == c.choice.tile_down);
+  struct Place {
+    bool behind;  // of another kind than the case's
+    std::uint64_t turn;
+    Choice choice;
+  };
+  std::vector<Place> places;
+  for (const Layout layout : {Layout::normal_mma, Layout::normal_wgmma, Layout::swap_ab})
+    for (const TileConfig& tile : tiles_of(layout))
+      for (const TileConfig& down : layer ? tiles_of(layout) : std::vector<TileConfig>{tile}) {
+        Choice choice = c.choice;
+        choice.layout = layout, choice.tile = tile, choice.tile_down = down;
+        places.push_back({(tile == down) == two_tiles, seed_of(c.problem.seed, int(places.size())), choice});
+      }
+  std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::pair(a.behind, a.turn) < std::pair(b.behind, b.turn);
+  });
+  std::vector<Choice> choices;
+  for (Place& place : places) choices.push_back(std::move(place.choice));
+  return choices;
 }
 
 }  // namespace moe::harness

@@ -36,4 +36,9 @@ bool fits(const ProposalFrame& frame, const Case& c);
 /// eighteen all schemes.
 Case propose_case(const ProposalFrame& frame, std::uint64_t seed, int trial);
 
+/// All layouts and tiles that the same problem can have, in an order that its seed draws, for a kernel that
+/// has few tiles: first those whose two GEMMs share one, if the case's do, or else have two. None for an op
+/// without a GEMM.
+std::vector<Choice> other_choices(const Case& c);
+
 }  // namespace moe::harness

@@ -72,6 +72,16 @@ void add_sizes(Moves& moves) {
   moves.add([](Case& c) { c.problem.shape.top_k -= c.problem.shape.top_k > 1; });
 }
 
+/// inv_rope_quant has heads instead of experts and widths.
+void add_heads(Moves& moves) {
+  moves.add([](Case& c) { c.problem.heads = {1, 1}; });
+  moves.add([](Case& c) { c.problem.heads = {c.problem.heads.heads / c.problem.heads.groups, 1}; });
+  moves.add([](Case& c) {
+    HeadShape& h = c.problem.heads;
+    h.heads -= h.heads > h.groups ? h.groups : 0;
+  });
+}
+
 void add_kinds(Moves& moves) {
   moves.add([](Case& c) { c.problem.shape.ep = 1, c.problem.rank = 0; });
   moves.add([](Case& c) { c.problem.routing = RoutingSpec{}; });
@@ -104,6 +114,7 @@ std::vector<Case> simpler_cases(const Case& c) {
   if (c.problem.data == DataMode::file || c.problem.routing.load.kind == LoadKind::trace) return {};
   Moves moves(c);
   add_ops(moves);
+  if (c.problem.op == Op::inv_rope_quant) add_heads(moves);
   add_sizes(moves);
   add_kinds(moves);
   return moves.take();
@@ -111,6 +122,8 @@ std::vector<Case> simpler_cases(const Case& c) {
 
 double case_size(const Case& c) {
   const MoeShape& s = c.problem.shape;
+  if (c.problem.op == Op::inv_rope_quant)
+    return double(std::max<std::int64_t>(1, s.tokens)) * c.problem.local_heads();
   const double unit = c.problem.quant.block() ? 128 : 16;
   const auto units = [unit](std::int64_t n) { return std::max(1.0, double(n) / unit); };
   return double(std::max<std::int64_t>(1, s.pairs())) * s.experts * units(s.hidden) * units(s.intermediate);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -141,8 +142,10 @@ Json guarded_answer(Server& server, const std::string& line) {
     return {{"error", "bad_input"}, {"message", e.what()}};
   } catch (const MachineFailure& e) {
     return {{"error", "failure"}, {"message", e.what()}};
-  } catch (const std::exception& e) {
+  } catch (const std::bad_alloc& e) {
     return {{"error", "failure"}, {"message", e.what()}};
+  } catch (const std::exception& e) {  // a fault of the session's own: the verdict of its case
+    return {{"error", "kernel"}, {"message", e.what()}};
   }
 }
 

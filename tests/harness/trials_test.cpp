@@ -69,6 +69,46 @@ RC_GTEST_PROP(Trials, AForeignKernelIsAskedWhatItTakes, ()) {
   }
 }
 
+// Catches: few trials without what hides whole classes of faults: another rank's experts in the one contract
+// that has their rows and in combine, a rank whose experts do not begin at 0, heads with both formats of
+// scales.
+RC_GTEST_PROP(Trials, RanksAndHeadsAreDrawn, ()) {
+  const auto seed = *rc::gen::arbitrary<std::uint64_t>();
+  bool routed = false, combine = false, second = false;
+  std::set<ScaleFormat> formats;
+  for (int trial = 0; trial < 120; ++trial) {
+    const Problem p = propose_case({}, seed, trial).problem;
+    const bool ranks = p.shape.ep > 1;
+    routed = routed || (ranks && p.op == Op::grouped_gemm && p.contract == Contract::routed);
+    combine = combine || (ranks && p.op == Op::combine && p.rank == 0);
+    second = second || (ranks && p.op == Op::moe_layer && p.rank == 1);
+    if (p.op == Op::inv_rope_quant) formats.insert(p.quant.scale_format);
+  }
+  RC_ASSERT(int(routed) + int(second) >= 1);  // each is missing once in a few hundred seeds
+  RC_ASSERT(combine);
+  RC_ASSERT(formats.size() == 2u);
+}
+
+// Catches: a kernel with few tiles that is asked few layers; a case of two tiles that is tried with one
+// although another pair is there; a choice that differs between two runs.
+TEST(Trials, OtherChoicesAreAllTiles) {
+  Case c = parse_case(
+      "op=moe_layer tokens=9 hidden=128 inter=128 experts=2 top_k=1 tp=1 load=uniform quant=block128 seed=5 "
+      "kernel=moeproof layout=normal_wgmma tile=64x128x128 tile_down=128x128x128");
+  const auto same = [](const Choice& o) { return o.tile == o.tile_down; };
+  const std::vector<Choice> all = other_choices(c);
+  EXPECT_EQ(all.size(), 3u * 3 + 3u * 3 + 6u * 6);
+  EXPECT_TRUE(std::is_partitioned(all.begin(), all.end(), [&](const Choice& o) { return !same(o); }));
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), same), 12);
+  EXPECT_EQ(all, other_choices(c));
+  c.choice.tile_down = c.choice.tile;
+  EXPECT_TRUE(same(other_choices(c).front()));
+  c.problem.op = Op::grouped_gemm;
+  EXPECT_EQ(other_choices(c).size(), 12u);
+  c.problem.op = Op::topk;
+  EXPECT_TRUE(other_choices(c).empty());
+}
+
 // A fault that needs K > 128 and three tokens must come out as exactly that.
 TEST(Trials, ShrinkingFindsTheTrigger) {
   Case big;
