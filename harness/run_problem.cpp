@@ -387,8 +387,26 @@ void judge_again(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan)
   });
 }
 
+namespace {
+
+/// As many threads as the problem keeps busy: to start one takes as long as these multiply-adds or the bytes
+/// of so many weights, and every stage starts its own. Results are the same for any number.
+int busy_threads(const Problem& p, int most) {
+  constexpr double kWorkOfThread = 4e6;
+  const MoeShape& s = p.shape;
+  const double per_row =
+      double(s.up_rows()) * double(s.hidden) + double(s.hidden) * double(s.local_intermediate());
+  const double rows = double(s.pairs()) + s.local_experts();
+  const double values = double(s.tokens) * (double(s.experts) + double(p.local_heads()) * HeadShape::kDim);
+  return int(std::clamp((per_row * rows + values) / kWorkOfThread, 1.0, double(std::max(most, 1))));
+}
+
+}  // namespace
+
 std::vector<CaseRecord> run_problem(const Problem& problem, const std::vector<Choice>& choices,
-                                    const RunPlan& plan) {
+                                    const RunPlan& given) {
+  RunPlan plan = given;
+  plan.threads = busy_threads(problem, given.threads);
   const Routing routing = routing_of(problem);
   if (const std::string why = no_room(problem, routing, plan); !why.empty())
     return refused(problem, choices, why, plan);

@@ -42,6 +42,10 @@ constexpr std::size_t kFileTimes = 8, kFileSlack = std::size_t(64) << 20;
 /// Reports of one run that are kept, and their characters.
 constexpr std::size_t kMostReports = 16, kLongestReport = 500;
 
+/// Generated weights are copied to a worker of this program up to so many bytes: drawing them there again
+/// takes several times as long, and needs the routing again.
+constexpr std::size_t kCopiedUpTo = std::size_t(16) << 20;
+
 class WorkerSession : public device::Session {
  public:
   WorkerSession(std::shared_ptr<ChildProcess> child, Case resolved, WorkerManners manners)
@@ -79,11 +83,13 @@ void WorkerSession::add_routing(TensorSet& set) const {
   set.add(tensor_of("topk_weights", DType::f32, shape, routing.weights.data()));
 }
 
-/// All, or those that a worker of this program cannot make from the case alone.
+/// All, or of large ones those that a worker of this program cannot make from the case alone.
 TensorSet WorkerSession::given_inputs() const {
+  std::size_t drawn = 0;
+  for (const Tensor& t : inputs_.all()) drawn += t.generated ? t.bytes() : 0;
   TensorSet given;
   for (const Tensor& t : inputs_.all())
-    if (!own() || !t.generated) given.add(t);
+    if (!own() || !t.generated || drawn <= kCopiedUpTo) given.add(t);
   if (!own() && case_.problem.op == Op::moe_layer && !given.has("topk_ids")) add_routing(given);
   return given;
 }
