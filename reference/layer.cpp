@@ -155,7 +155,8 @@ Tensor spec_combine(const Problem& problem, const Semantics& semantics, StageTen
   const StageTruth truth = combine_truth(problem, tensors, tokens, options);
   const std::vector<float>& want = truth.at("out").want;
   Tensor out("out", DType::bf16, {problem.shape.tokens, problem.shape.hidden});
-  std::transform(want.begin(), want.end(), out.as<std::uint16_t>().begin(), encode_bf16);
+  std::transform(want.begin(), want.end(), out.as<std::uint16_t>().begin(),
+                 [](float x) { return encode_bf16(x); });
   return out;
 }
 

@@ -24,7 +24,7 @@ float wgmma(const Codes& a, const Codes& b, float c) {
 /// 32 codes: `values` first, the rest zero.
 Codes padded(std::initializer_list<float> values) {
   Codes v(32);
-  std::transform(values.begin(), values.end(), v.begin(), encode_e4m3);
+  std::transform(values.begin(), values.end(), v.begin(), [](float x) { return encode_e4m3(x); });
   return v;
 }
 Codes filled(float value) { return Codes(32, encode_e4m3(value)); }
