@@ -24,7 +24,10 @@ class FaultySession : public device::Session {
     inputs_ = inputs;
   }
   device::RunResult run(device::RunMode) override {
-    if (case_.problem.seed == seeds::kCrash) std::raise(SIGSEGV);
+    if (case_.problem.seed == seeds::kCrash) {
+      std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would make an exit of it
+      std::raise(SIGSEGV);
+    }
     if (case_.problem.seed == seeds::kQuit) ::_exit(5);
     while (case_.problem.seed == seeds::kHang) ::pause();
     device::RunResult result;

@@ -1,5 +1,6 @@
 // Routing between backends: what is best, what a rule costs, what a file of others' times says.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -104,7 +105,8 @@ TEST(Route, ThePermutingCopyIsNeverFree) {
 
 class PeerFile : public testing::Test {
  protected:
-  std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) / "route_peers.csv";
+  std::filesystem::path file_ =
+      std::filesystem::path(testing::TempDir()) / ("route_peers_" + std::to_string(::getpid()) + ".csv");
   RouteReport read(const std::string& rows) {
     std::ofstream(file_) << "run,kind,model,T,peer,us_median,note\n" << rows;
     return peer_report(file_.string(), load_hardware("h200"));

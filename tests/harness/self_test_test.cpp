@@ -3,6 +3,7 @@
 #include "harness/self_test.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -123,7 +124,7 @@ TEST(SelfTest, TriesTheFaultsThatAreAskedFor) {
 
 // Catches: a row that is lost or read back as another, a file of other options that is gone on with.
 TEST(SelfTest, GoesOnWithItsFile) {
-  const std::string path = testing::TempDir() + "moeproof_kills.jsonl";
+  const std::string path = testing::TempDir() + "moeproof_kills_" + std::to_string(::getpid()) + ".jsonl";
   std::filesystem::remove(path);
   EXPECT_TRUE(open_kill_file(path, "seeds=2").empty());
   KillRow row;

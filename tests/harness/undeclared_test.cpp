@@ -1,6 +1,7 @@
 // How is a kernel judged that declares nothing? To the bit where the data leave one answer, else by the
 // probable bound, and mistrusted where that is too wide.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -192,7 +193,7 @@ void drop_last_slot(Trial& trial) {
 
 /// A routing of 24 tokens without weights.
 std::string two_slot_trace() {
-  const std::string path = testing::TempDir() + "undeclared_trace.csv";
+  const std::string path = testing::TempDir() + "undeclared_trace_" + std::to_string(::getpid()) + ".csv";
   std::ofstream file(path);
   file << "token,slot,expert\n";
   for (int t = 0; t < 24; ++t)
