@@ -1,6 +1,6 @@
-// How does the harness run a kernel, wherever it lives? One interface for the card, the emulated SM, another process,
-// a cubin and the reference. An Executor opens a Session for a Case or refuses with a reason; a Session keeps packed
-// weights and loaded code between runs.
+// How does the harness run a kernel, wherever it lives? One interface for the card, the emulated SM, another
+// process, a cubin and the reference. An Executor opens a Session for a Case or refuses with a reason; a
+// Session keeps packed weights and loaded code between runs.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,19 +15,20 @@
 
 namespace moe::device {
 
-enum class RunMode { eager, graph };
+/// crowded: eager, while another kernel runs on a second stream of the device.
+enum class RunMode { eager, graph, crowded };
 
 /// What one run gave: stage outputs by name, and findings about how it ran.
 struct RunResult {
-  TensorSet outputs;                    // names of the op's contract (fixtures/README.md)
-  std::vector<std::string> reports;     // protocol faults, a damaged canary, a changed input; empty = clean
-  Counts counts;                        // of the GEMM kernels; empty where the executor cannot count
+  TensorSet outputs;                 // names of the op's contract (fixtures/README.md)
+  std::vector<std::string> reports;  // protocol faults, a damaged canary, a changed input; empty = clean
+  Counts counts;                     // of the GEMM kernels; empty where the executor cannot count
   bool counted = false;
 };
 
 struct TimingPlan {
   int samples = 30;
-  bool cold = true;                     // rotate weight sets / flush so that L2 holds none of the weights
+  bool cold = true;  // rotate weight sets / flush so that L2 holds none of the weights
   RunMode mode = RunMode::graph;
   bool per_stage = true;
   double time_limit_s = 20;
@@ -36,7 +37,8 @@ struct TimingPlan {
 class Session {
  public:
   virtual ~Session() = default;
-  /// Takes the inputs of the op's contract; weights are packed and loaded here. May be called again with new inputs.
+  /// Takes the inputs of the op's contract; weights are packed and loaded here. May be called again with new
+  /// inputs.
   virtual void bind(const TensorSet& inputs) = 0;
   virtual RunResult run(RunMode mode) = 0;
   /// Empty `seconds` where this executor cannot time.
@@ -46,8 +48,8 @@ class Session {
 };
 
 struct Opened {
-  std::unique_ptr<Session> session;     // null when refused
-  std::string refusal;                  // one line: what is not supported and what would be
+  std::unique_ptr<Session> session;  // null when refused
+  std::string refusal;               // one line: what is not supported and what would be
 };
 
 class Executor {

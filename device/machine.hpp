@@ -51,6 +51,10 @@ class Machine {
   /// Launches variant number `variant` of device/kernels/variants.hpp with its parameter struct.
   virtual void launch(int variant, const LaunchConfig& config, const void* params,
                       std::size_t params_bytes) = 0;
+  /// Starts another kernel on a second stream, which runs beside the next launches for about a millisecond;
+  /// synchronize waits for it too. Nothing where there is one stream (the emulated SM: its schedules stand
+  /// for that).
+  virtual void crowd() {}
   /// Waits for all launches; throws MachineFailure on a device error.
   virtual void synchronize() = 0;
 

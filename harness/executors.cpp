@@ -85,9 +85,9 @@ ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double ca
   if (plan.name.starts_with(kProcessPrefix)) {
     ForeignExecutor foreign =
         open_process_executor(plan.name.substr(std::string_view(kProcessPrefix).size()), case_time_s);
-    return {std::move(foreign.executor), foreign.why_not, foreign.device, foreign.graph};
+    return {std::move(foreign.executor), foreign.why_not, foreign.device, foreign.graph, foreign.crowded};
   }
-  chosen.graph = plan.name == "cuda";
+  chosen.graph = chosen.crowded = plan.name == "cuda";
   if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen);
   if (!chosen.why_not.empty()) return chosen;
   try {

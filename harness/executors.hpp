@@ -27,7 +27,8 @@ struct ExecutorChoice {
   std::unique_ptr<device::Executor> executor;  // null: it cannot run here
   std::string why_not;                         // one line: what is missing and how to get it
   std::optional<DeviceFacts> device;
-  bool graph = false;  // its kernels can run as a captured graph
+  bool graph = false;    // its kernels can run as a captured graph
+  bool crowded = false;  // and beside another kernel on a second stream
   double card_bytes =
       std::numeric_limits<double>::infinity();  // free on the card; infinity = no card, or not known
 };

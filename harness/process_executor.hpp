@@ -15,7 +15,8 @@ struct ForeignExecutor {
   std::unique_ptr<device::Executor> executor;  // null where it can do nothing here
   std::string why_not;
   std::optional<DeviceFacts> device;
-  bool graph = false;  // its kernels can run as a captured graph
+  bool graph = false;    // its kernels can run as a captured graph
+  bool crowded = false;  // and beside another kernel on a second stream
 };
 
 /// Starts `command` by /bin/sh and greets it; `seconds` is the patience with one answer. Throws BadInput with

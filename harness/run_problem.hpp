@@ -29,7 +29,8 @@ struct RunPlan {
   int first_schedule = 1;             // number of the emulated order that the second run takes
   SemanticsFinder* finder = nullptr;  // asked about kernels that declare nothing; null: none is asked
   bool infer = false;                 // ask it about every kernel, whatever it declares
-  bool graph = false;  // one more run, as a captured graph: a card replays the layer so when it serves
+  bool graph = false;    // one more run, as a captured graph: a card replays the layer so when it serves
+  bool crowded = false;  // properties may run it beside another kernel
   std::vector<const Property*> properties;  // tried on every case that ran
   std::optional<device::TimingPlan> timing;
   bool isolated = false;  // the executor works in another process

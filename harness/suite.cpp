@@ -110,6 +110,7 @@ Suite open_suite(const Options& o, const Streams& s) {
   suite.plan.first_schedule = o.run.first_schedule;
   if (!o.run.properties.empty()) suite.plan.properties = find_properties(o.run.properties);
   suite.plan.graph = suite.chosen.graph;
+  suite.plan.crowded = suite.chosen.crowded;
   suite.plan.isolated = process || o.run.isolate || o.run.executor == "cuda";
   suite.plan.room = {available_host_memory(), suite.chosen.card_bytes};
   suite.plan.before_launch = [progress = suite.progress](const std::string& line) { progress->start(line); };

@@ -74,6 +74,7 @@ device::Session& Server::session() {
 
 Json Server::hello() const {
   Json answer{{"protocol", kProtocolVersion}, {"name", executor_.name()}, {"draws", true}, {"graph", true}};
+  answer["crowded"] = executor_.name() == "cuda";
   answer["kernels"] = Json::array();
   for (const KernelInfo& kernel : executor_.kernels()) {
     Json one{{"name", kernel.name}, {"outputs", kernel.stages}, {"deterministic", kernel.deterministic}};
@@ -107,8 +108,7 @@ Json Server::bind(const Json& request) {
 }
 
 Json Server::run(const Json& request) {
-  const bool graph = request.at("mode") == "graph";
-  const device::RunResult result = session().run(graph ? device::RunMode::graph : device::RunMode::eager);
+  const device::RunResult result = session().run(run_mode_of(request.at("mode").get<std::string>()));
   outputs_.emplace(TensorFile::of(result.outputs));
   Json answer{{"outputs", outputs_->path()}, {"reports", result.reports}};
   if (result.counted) answer["counts"] = to_json(result.counts);
@@ -119,7 +119,7 @@ Json Server::time(const Json& request) {
   device::TimingPlan plan;
   plan.samples = request.at("samples").get<int>();
   plan.cold = request.at("cold").get<bool>();
-  plan.mode = request.at("mode") == "graph" ? device::RunMode::graph : device::RunMode::eager;
+  plan.mode = run_mode_of(request.at("mode").get<std::string>());
   plan.per_stage = request.at("per_stage").get<bool>();
   plan.time_limit_s = request.at("time_limit_s").get<double>();
   return {{"measurement", to_json(session().time(plan))}};

@@ -137,6 +137,25 @@ constexpr std::array<std::string_view, 13> kSemanticsKeys = {
 
 }  // namespace
 
+std::string_view run_mode_word(device::RunMode mode) {
+  switch (mode) {
+    case device::RunMode::eager:
+      return "eager";
+    case device::RunMode::graph:
+      return "graph";
+    case device::RunMode::crowded:
+      return "crowded";
+  }
+  return "?";
+}
+
+device::RunMode run_mode_of(std::string_view word) {
+  for (const auto mode : {device::RunMode::eager, device::RunMode::graph, device::RunMode::crowded})
+    if (word == run_mode_word(mode)) return mode;
+  throw BadInput(
+      fmt::format("no run mode '{}'; there are eager, graph and crowded", excerpt(std::string(word))));
+}
+
 bool WorkerKernel::takes(const Problem& p) const {
   return holds(ops, p.op) && (p.op != Op::grouped_gemm || holds(contracts, p.contract)) &&
          holds(quants, p.quant.kind);
@@ -185,6 +204,7 @@ WorkerHello read_hello(const Json& answer) {
   hello.name = excerpt(get_or<std::string>(answer, "name", ""));
   hello.refusal = excerpt(get_or<std::string>(answer, "refusal", ""), kLongestReason);
   hello.graph = get_or<bool>(answer, "graph", false);
+  hello.crowded = get_or<bool>(answer, "crowded", false);
   hello.ids = get_or<bool>(answer, "ids", false);
   if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
     hello.device = DeviceFacts{excerpt(get_or<std::string>(device, "name", "")),

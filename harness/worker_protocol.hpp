@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "device/executor.hpp"
 #include "fixtures/problem/case.hpp"
 #include "fixtures/problem/kernel_info.hpp"
 #include "harness/child_process.hpp"
@@ -14,6 +15,11 @@
 namespace moe::harness {
 
 inline constexpr int kProtocolVersion = 1;
+
+/// "eager", "graph", "crowded".
+std::string_view run_mode_word(device::RunMode mode);
+/// Throws BadInput for another word.
+device::RunMode run_mode_of(std::string_view word);
 
 /// One kernel of a worker, as its `hello` describes it. An empty list means: any.
 struct WorkerKernel {
@@ -42,6 +48,7 @@ struct WorkerHello {
   std::vector<WorkerKernel> kernels;
   std::optional<DeviceFacts> device;
   bool graph = false;     // takes mode "graph"
+  bool crowded = false;   // takes mode "crowded"
   bool ids = false;       // its answers bear the "id" of their request
   std::string described;  // the kernels as JSON: what a child must say again when it is started again
 };

@@ -183,7 +183,7 @@ Json WorkerSession::ask_run(const Json& request) {
 }
 
 device::RunResult WorkerSession::run(device::RunMode mode) {
-  Json request{{"do", "run"}, {"mode", mode == device::RunMode::graph ? "graph" : "eager"}};
+  Json request{{"do", "run"}, {"mode", run_mode_word(mode)}};
   std::optional<TensorFile> prepared;
   if (!own()) {
     prepared.emplace(TensorFile::poisoned(like_outputs()));
@@ -217,7 +217,7 @@ Measurement WorkerSession::time(const device::TimingPlan& plan) {
   const Json request{{"do", "time"},
                      {"samples", plan.samples},
                      {"cold", plan.cold},
-                     {"mode", plan.mode == device::RunMode::graph ? "graph" : "eager"},
+                     {"mode", run_mode_word(plan.mode)},
                      {"per_stage", plan.per_stage},
                      {"time_limit_s", plan.time_limit_s}};
   const Json answer = ask_worker(*child_, request, manners_.seconds + plan.time_limit_s, manners_.trust);

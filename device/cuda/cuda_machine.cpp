@@ -7,6 +7,7 @@
 
 #include "device/cuda/driver.hpp"
 #include "device/cuda/nvml.hpp"
+#include "device/kernels/generate_weights_params.hpp"
 #include "device/kernels/variants.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/sm90.hpp"
@@ -22,6 +23,9 @@ constexpr std::uint8_t kGuardByte = 0xA5, kPoisonByte = 0xFF;
 /// would be most of its time. Larger ones, whose pages times depend on, have allocations of their own.
 constexpr std::size_t kPooledBytes = std::size_t(4) << 20;
 /// What the pool keeps from case to case.
+/// The kernel that runs beside others: it fills this much again and again, with a CTA on every SM.
+constexpr std::size_t kCrowdBytes = std::size_t(16) << 20;
+constexpr int kCrowdLaunches = 64;
 constexpr cuuint64_t kKeptBytes = cuuint64_t(512) << 20;
 
 int attribute(CUdevice_attribute which, CUdevice device) {
@@ -69,6 +73,8 @@ CudaMachine::~CudaMachine() {
   if (guards_) d.mem_free(guards_);
   for (auto& [variant, k] : kernels_) d.module_unload(k.module);
   if (flush_buffer_) d.mem_free(flush_buffer_);
+  if (crowd_buffer_) d.mem_free(crowd_buffer_);
+  if (crowd_stream_) d.stream_destroy(crowd_stream_);
   d.event_destroy(start_);
   d.event_destroy(stop_);
   d.stream_destroy(stream_);
@@ -178,8 +184,8 @@ void CudaMachine::plant(std::int32_t fault, std::uint32_t delays) {
   for (const auto& [variant, k] : kernels_) tell_planted(k);
 }
 
-void CudaMachine::launch(int variant, const LaunchConfig& config, const void* params,
-                         std::size_t params_bytes) {
+void CudaMachine::launch_on(CUstream stream, int variant, const LaunchConfig& config, const void* params,
+                            std::size_t params_bytes) {
   Kernel& k = kernel(variant);
   if (params_bytes != k.params_bytes)
     throw MachineFailure(fmt::format("kernel variant {} takes {} parameter bytes, the launch gives {}",
@@ -206,14 +212,33 @@ void CudaMachine::launch(int variant, const LaunchConfig& config, const void* pa
   launch.blockDimX = config.block;
   launch.blockDimY = launch.blockDimZ = 1;
   launch.sharedMemBytes = unsigned(config.shared_bytes);
-  launch.hStream = stream_;
+  launch.hStream = stream;
   launch.attrs = attributes;
   launch.numAttrs = count;
   void* arguments[] = {const_cast<void*>(params)};
   check(driver().launch_kernel_ex(&launch, k.function, arguments, nullptr), "cuLaunchKernelEx");
 }
 
-void CudaMachine::synchronize() { check(driver().stream_synchronize(stream_), "a kernel"); }
+void CudaMachine::crowd() {
+  if (!crowd_stream_) {
+    check(driver().stream_create(&crowd_stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    check(driver().mem_alloc(&crowd_buffer_, kCrowdBytes), "cuMemAlloc");
+  }
+  const auto variant = std::find_if(std::begin(kVariants), std::end(kVariants),
+                                    [](const Variant& v) { return v.kind == KernelKind::generate_weights; });
+  GenerateWeightsParams params;
+  params.codes = reinterpret_cast<std::uint8_t*>(crowd_buffer_);
+  params.stride = params.columns = std::int64_t(kCrowdBytes);
+  params.rows = 1;
+  for (int i = 0; i < kCrowdLaunches; ++i)
+    launch_on(crowd_stream_, variant->index, {unsigned(sms_), unsigned(variant->threads), 0, false, false},
+              &params, sizeof params);
+}
+
+void CudaMachine::synchronize() {
+  check(driver().stream_synchronize(stream_), "a kernel");
+  if (crowd_stream_) check(driver().stream_synchronize(crowd_stream_), "the kernel beside");
+}
 
 std::vector<std::uint8_t> CudaMachine::read_guards() {
   const std::size_t bytes = 2 * kGuardBytes * buffers_.size();

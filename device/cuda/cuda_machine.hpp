@@ -37,7 +37,11 @@ class CudaMachine : public Machine {
   using Machine::tensor_map;
   hopper::TensorMap tensor_map(Address base, std::uint64_t rows, std::uint64_t cols, std::uint64_t stride,
                                unsigned box_rows, hopper::Swizzle swizzle) override;
-  void launch(int variant, const LaunchConfig& config, const void* params, std::size_t params_bytes) override;
+  void launch(int variant, const LaunchConfig& config, const void* params,
+              std::size_t params_bytes) override {
+    launch_on(stream_, variant, config, params, params_bytes);
+  }
+  void crowd() override;
   void synchronize() override;
   std::vector<std::string> take_reports() override;
   bool take_counts(Counts&) override { return false; }  // the card is counted by Nsight Compute
@@ -69,6 +73,8 @@ class CudaMachine : public Machine {
     std::size_t params_bytes = 0;  // size of the one parameter
   };
   Kernel& kernel(int variant);
+  void launch_on(CUstream stream, int variant, const LaunchConfig& config, const void* params,
+                 std::size_t params_bytes);
   void release(const Buffer& buffer);
   std::vector<std::uint8_t> read_guards();
   void tell_planted(const Kernel& kernel);
@@ -85,6 +91,8 @@ class CudaMachine : public Machine {
   std::map<int, Kernel> kernels_;
   std::vector<CUgraphExec> graphs_;
   CUdeviceptr flush_buffer_ = 0;
+  CUstream crowd_stream_ = nullptr;
+  CUdeviceptr crowd_buffer_ = 0;
   CUdeviceptr guards_ = 0;  // where all guards are gathered, so that one copy brings them to the host
   std::size_t guards_bytes_ = 0;
   bool plants_ = false;

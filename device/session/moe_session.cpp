@@ -72,6 +72,7 @@ RunResult MoeSession::run(RunMode mode) {
   if (!pipeline_.stages.empty()) {
     Counts probe;
     result.counted = machine_->take_counts(probe);
+    if (mode == RunMode::crowded) machine_->crowd();
     if (mode == RunMode::graph && !result.counted) {
       if (planted(Fault::graph_misses_first_stage)) pipeline_.stages.erase(pipeline_.stages.begin());
       if (graph_ < 0) graph_ = machine_->record([&] { launch_all(nullptr); });

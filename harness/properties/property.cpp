@@ -22,7 +22,6 @@ std::pair<int, std::string_view> order_of(std::string_view id) {
 }
 
 const OtherProperty kElsewhere[] = {
-    {"P13", "Another kernel on a second stream changes no bit.", "not tried: an executor has one stream"},
     {"P17", "Every output element is written.", "every run: outputs are poisoned with NaN and then judged"},
     {"P33b", "A large block of K does not swallow small ones behind it.",
      "infer-semantics: the probe `chains`"},

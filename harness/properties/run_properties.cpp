@@ -45,6 +45,16 @@ std::string graph_replays(Subject& s) {
   return {};
 }
 
+/// Other shares of the SMs, of L2 and of the CTAs' order in every run.
+std::string crowded_runs(Subject& s) {
+  for (int i = 0; i < kReplays; ++i) {
+    const std::string found =
+        difference(s, s.inputs(), s.run(s.inputs(), device::RunMode::crowded), s.outputs());
+    if (!found.empty()) return fmt::format("run {} beside another kernel: {}", i + 1, found);
+  }
+  return {};
+}
+
 std::string guards_hold(Subject& s) {
   s.outputs();  // what a run reports is thrown
   s.note(1, 1);
@@ -133,6 +143,13 @@ const Property kTable[] = {
        return is(s, {"emulated"}) ? "every run there has its own schedule: P49" : std::string();
      },
      ten_runs},
+    {"P13", PropertyClass::exact, "Another kernel on a second stream changes no bit.",
+     "a kernel that says it is deterministic, an executor with two streams",
+     "a result that hangs on which CTAs run together, memory of another stream's",
+     [](const Subject& s) {
+       return first_of({s.plan().crowded ? "" : "the executor has one stream", needs_tokens(s, 1)});
+     },
+     crowded_runs},
     {"P14", PropertyClass::exact, "A captured graph gives what an eager run gives, with other inputs too.",
      "an executor that captures graphs", "a counter that is not reset, an address or size of the capture",
      [](const Subject& s) {

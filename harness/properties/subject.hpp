@@ -28,6 +28,7 @@ struct SubjectPlan {
   device::Executor* executor = nullptr;
   bool foreign = false;           // somebody else's kernel: tiles are hints
   bool graph = false;             // it can run as a captured graph
+  bool crowded = false;           // and beside another kernel on a second stream
   bool known_arithmetic = false;  // declared or inferred: sums have one order whatever the shape
   bool deterministic = true;
   int threads = 1;

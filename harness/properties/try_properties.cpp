@@ -50,6 +50,7 @@ SubjectPlan plan_of(const OpenTrial& trial, const RunPlan& plan) {
   subject.executor = plan.executor;
   subject.foreign = plan.executor->name().starts_with(kProcessPrefix);
   subject.graph = plan.graph;
+  subject.crowded = plan.crowded;
   const Ground& ground = trial.ground;
   subject.known_arithmetic =
       ground.declared.has_value() || (ground.inferred != nullptr && ground.inferred->known());

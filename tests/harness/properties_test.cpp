@@ -316,6 +316,12 @@ std::vector<Fault> run_faults() {
          if (run % 3 == 2) spoil_row(out, "out", 0);
          return out;
        }},
+      {"P13", kLayer, "a row hangs on which CTAs run together",
+       [](const Case& c, const TensorSet& in, device::RunMode mode, int) {
+         TensorSet out = right_outputs(c, in);
+         if (mode == device::RunMode::crowded) spoil_row(out, "out", 0);
+         return out;
+       }},
       {"P14", kLayer, "a graph keeps the first inputs",
        [first = std::make_shared<TensorSet>()](const Case& c, const TensorSet& in, device::RunMode mode,
                                                int) {
@@ -342,7 +348,7 @@ PropertyOutcome outcome_of(const char* property, const char* line, const Planted
   plan.executor = &executor;
   plan.hardware = &hardware;
   plan.threads = 2;
-  plan.graph = true;
+  plan.graph = plan.crowded = true;
   plan.properties = {find_properties(property)};
   std::erase_if(plan.properties, [&](const Property* p) { return p->id != property; });
   const Case c = parse_case(line);
@@ -462,7 +468,7 @@ TEST(Properties, AreFoundByName) {
   EXPECT_EQ(find_properties("P12,P5").front()->id, "P5");
   EXPECT_EQ(find_properties("P4").size(), 4u);
   EXPECT_EQ(find_properties("P4a,P4").size(), 4u);
-  for (const char* wrong : {"", "P", "P999", "4", "P13", "all,P0", "P5,"})
+  for (const char* wrong : {"", "P", "P999", "4", "P51", "all,P0", "P5,"})
     EXPECT_THROW(find_properties(wrong), BadInput) << wrong;
   std::set<std::string_view> ids;
   for (const Property& p : properties()) {
