@@ -484,8 +484,8 @@ def assert_moe(function, declare=None, moeproof=None, **options):
 
 def _load(place, declared):
     """FILE::NAME -> its Kernel. A file of a package is imported under its full name, as pytest does."""
-    file, name = (part(word) for part, word in zip((lambda f: pathlib.Path(f).resolve(), str), place.rsplit("::", 1)))
-    root, parts = file.parent, [file.stem]
+    file, name = place.rsplit("::", 1)
+    root, parts = pathlib.Path(file).resolve().parent, [pathlib.Path(file).stem]
     while (root / "__init__.py").exists():
         root, parts = root.parent, [root.name] + parts
     sys.path[:0] = [str(root), os.getcwd()]
