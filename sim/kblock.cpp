@@ -4,7 +4,6 @@
 
 #include "fixtures/problem/sm90.hpp"
 #include "sim/instruction.hpp"
-#include "sim/layer_path.hpp"
 
 namespace moe::sim {
 namespace {
@@ -16,7 +15,7 @@ constexpr double kTensorShare = 0.75;
 double loader_cycles(const Hardware& hardware, const GemmShape& gemm) {
   const int rows = gemm.gathered_from > 0 ? gemm.tile.block_m - 1 : 0;  // beyond the first
   return hardware.producer_cycles + hardware.producer_cycles_per_load * (gemm.loads() - rows) +
-         kCyclesPerGatheredRow * rows;
+         hardware.producer_cycles_per_row * rows;
 }
 
 KblockCost wgmma_cost(const Hardware& hardware, const GemmShape& gemm,

@@ -11,9 +11,4 @@ namespace moe::sim {
 inline constexpr std::string_view kOwnKernel = "moeproof", kFusedKernel = "moeproof_fused",
                                   kGroupedKernel = "moeproof_grouped";
 
-/// SM cycles of the loading warp for each one-row box beyond the first, which costs what any load does.
-/// Estimated, no row measures it: the copy engine needs two for its 128 bytes (fill_bytes_per_cycle), and the
-/// lanes of a warp hand their boxes over one after another, which cannot take less.
-inline constexpr double kCyclesPerGatheredRow = 4;
-
 }  // namespace moe::sim

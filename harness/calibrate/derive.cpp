@@ -117,6 +117,7 @@ class Deriver {
     };
     const double per_load = (period(3) - period(1)) / 2;
     number("producer_cycles_per_load", per_load, "loader,sms=1,box_rows=8: three loads less one, halved");
+    number("producer_cycles_per_row", per_load, "as producer_cycles_per_load: lanes issue one after another");
     number("producer_cycles", std::max(period(1) - per_load, 0.0),
            "loader,sms=1,box_rows=8,loads=1 less one load");
   }

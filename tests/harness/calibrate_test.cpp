@@ -113,6 +113,7 @@ TEST(DeriveConstants, AreTheRowsTheyName) {
   EXPECT_EQ(hw.l2_bytes_per_s_by_footprint.at(16.5), 8.8e12);
   EXPECT_EQ(hw.l2_shared_bytes_per_s, 1e13);
   EXPECT_EQ(hw.producer_cycles_per_load, 40);
+  EXPECT_EQ(hw.producer_cycles_per_row, 40);
   EXPECT_EQ(hw.producer_cycles, 90);
   EXPECT_NEAR(hw.prologue_s, 8e-7, 1e-12);
   EXPECT_NEAR(hw.epilogue_cycles, 300, 0.1);
