@@ -43,8 +43,8 @@ class Court {
   void judge(JudgedStage stage, std::span<const std::int64_t> rows, const TruthOf& truth);
   /// A whole layer by its `out` alone: to the bit where the data leave one answer or a candidate of the plan
   /// gives what came, else by intervals carried through the layer. `bits` and `bounds` say what is due.
-  void judge_layer(const std::function<reference::StageTruth(const Semantics&)>& bits,
-                   const std::function<reference::StageTruth(const reference::TruthOptions&)>& bounds);
+  void judge_layer(std::span<const std::int64_t> tokens,
+                   const std::function<reference::StageTruth(const Semantics&)>& bits, const TruthOf& bounds);
   const std::vector<StageJudgement>& stages() const { return stages_; }
 
   /// Expert and rank of each pair row; `count` pairs in all.
@@ -79,6 +79,8 @@ class Court {
   const Semantics* fitting(JudgedStage stage, const StageCandidates& candidates,
                            std::span<const std::int64_t> rows, const TruthOf& truth,
                            std::optional<reference::StageTruth>& due) const;
+  /// Of a layer whose sums are single products, by its `out` alone: the intervals of some roundings.
+  reference::StageTruth factors_truth(std::span<const std::int64_t> tokens, const TruthOf& bounds);
   void note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits);
   void set_place(WeightPlace place);
   reference::StageTruth gemm2_truth(std::span<const std::int64_t> rows, const TruthOf& truth, bool one);

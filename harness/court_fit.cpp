@@ -115,8 +115,31 @@ void Court::judge(JudgedStage stage, std::span<const std::int64_t> rows, const T
   add(due ? *due : truth(rows, truth_));
 }
 
-void Court::judge_layer(const std::function<reference::StageTruth(const Semantics&)>& bits,
-                        const std::function<reference::StageTruth(const reference::TruthOptions&)>& bounds) {
+/// With its roundings known a layer of single products is known to some fp32 roundings; without, each may be
+/// there or not, and their hull would hide a factor that is cut. So all are tried, on a few tokens first, and
+/// one has to hold every element.
+reference::StageTruth Court::factors_truth(std::span<const std::int64_t> tokens, const TruthOf& bounds) {
+  reference::TruthOptions options = truth_;
+  Semantics roundings;
+  options.roundings = &roundings;
+  reference::StageTruth due;
+  for (int kind = 0; kind < 32; ++kind) {
+    roundings.gate_rounding = kind & 1 ? GateRounding::bf16 : GateRounding::none;
+    roundings.product_rounding = kind & 2 ? ProductRounding::bf16 : ProductRounding::none;
+    roundings.weight_place = kind & 4 ? WeightPlace::gemm2 : WeightPlace::combine;
+    options.wide_gemm1 = kind & 8, options.wide_gemm2 = kind & 16;
+    if (!gives(bounds(few_of(tokens), options))) continue;
+    due = bounds(tokens, options);
+    if (gives(due)) return due;
+  }
+  roundings = Semantics();
+  options.wide_gemm1 = options.wide_gemm2 = false;
+  return bounds(tokens, options);
+}
+
+void Court::judge_layer(std::span<const std::int64_t> tokens,
+                        const std::function<reference::StageTruth(const Semantics&)>& bits,
+                        const TruthOf& bounds) {
   if (to_the_bit()) return add(bits(*truth_.semantics));
   const bool one = !j_.plan.semantics && same_bits_for_whole_layer(j_.problem(), j_.inputs);
   const std::vector<Semantics>& likely = j_.plan.layer.likely;
@@ -132,9 +155,9 @@ void Court::judge_layer(const std::function<reference::StageTruth(const Semantic
   if (!j_.plan.semantics) one_answer(one);
   if (one) return add(bits(*truth_.semantics));
   carried_ = true;
-  truth_.probable = !j_.plan.hard_bounds;
+  truth_.probable = !j_.plan.hard_bounds && !truth_.single_products;
   v_.judged_by = "interval carried through the layer";
-  add(bounds(truth_));
+  add(truth_.single_products ? factors_truth(tokens, bounds) : bounds(tokens, truth_));
 }
 
 }  // namespace moe::harness

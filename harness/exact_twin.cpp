@@ -1,36 +1,11 @@
 #include "harness/exact_twin.hpp"
 
-#include <fmt/format.h>
-
-#include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/exact_layer.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/number_formats.hpp"
 
 namespace moe::harness {
 namespace {
-
-/// Bytes of weights that are drawn once more for a twin.
-constexpr double kMostWeights = 1e9;
-
-bool sums_products(Op op) { return op == Op::moe_layer || op == Op::grouped_gemm; }
-
-double weight_bytes(const Problem& p) {
-  const MoeShape& s = p.shape;
-  const double first = double(s.up_rows()) * double(s.hidden), experts = double(s.local_experts());
-  const double second = double(s.local_intermediate()) * double(s.hidden);
-  if (p.op == Op::grouped_gemm) return experts * (p.gemm == 1 ? first : second);
-  return experts * (first + second);
-}
-
-bool is_legal(const Problem& p) {
-  try {
-    validate(p);
-    return true;
-  } catch (const BadInput&) {
-    return false;
-  }
-}
 
 /// Where hidden and a_codes get, or have, their peak.
 constexpr std::int64_t kPeakColumn = 127;
@@ -60,7 +35,7 @@ void raise_sums(const Problem& p, Tensor& w) {
 
 }  // namespace
 
-TensorSet twin_inputs(const Case& twin, const Routing& routing, int threads) {
+TensorSet exact_twin_inputs(const Case& twin, const Routing& routing, int threads) {
   const Problem& p = twin.problem;
   TensorSet inputs = make_inputs(p, twin.choice, routing, threads);
   Tensor& w = inputs.at(p.op == Op::grouped_gemm ? "w" : "w13");
@@ -75,29 +50,11 @@ TensorSet twin_inputs(const Case& twin, const Routing& routing, int threads) {
   return inputs;
 }
 
-std::optional<Case> exact_twin(const Case& c, const Verdict& v) {
-  const bool by_bounds = v.correctness == Correctness::passed && v.judged_by.ends_with("probable bound");
-  const bool designed = c.problem.data == DataMode::exact || c.problem.data == DataMode::coded;
-  if (!by_bounds || designed || !sums_products(c.problem.op)) return std::nullopt;
+Case exact_twin(const Case& c) {
   Case twin = c;
   twin.problem.data = DataMode::exact;
   twin.problem.files = {};
-  if (weight_bytes(twin.problem) > kMostWeights || !is_legal(twin.problem)) return std::nullopt;
   return twin;
-}
-
-Verdict with_twin(Verdict v, const Verdict& twin) {
-  const bool right = twin.correctness == Correctness::passed || twin.correctness == Correctness::mistrusted;
-  if (!right) {
-    Verdict wrong = twin;
-    wrong.reason = fmt::format(
-        "within bounds on its own data, wrong in the same case with exact data, which leave one answer: {}",
-        twin.reason);
-    return wrong;
-  }
-  if (twin.judged_by == "bits" || twin.judged_by.starts_with("bits and"))
-    v.reason += "; its sums on exact data of this size, whose scales are powers of two: to the bit";
-  return v;
 }
 
 }  // namespace moe::harness

@@ -3,26 +3,18 @@
 // its op, sizes, load and choice and exact data (fixtures/README.md) moved to where a bf16 cannot hold every
 // whole number: sums every right kernel gives to the bit.
 #pragma once
-#include <optional>
-#include <string>
-
 #include "fixtures/problem/case.hpp"
 #include "fixtures/problem/routing.hpp"
 #include "fixtures/problem/tensor.hpp"
-#include "fixtures/problem/verdict.hpp"
 
 namespace moe::harness {
 
-/// Empty where `v` does not pass by the probable bound, where the data are designed already, where no
-/// products are summed, or where a second set of weights (above 1 GB) would cost too much.
-std::optional<Case> exact_twin(const Case& c, const Verdict& v);
+/// `c` with exact data.
+Case exact_twin(const Case& c);
 
 /// The inputs of a twin: exact data, and in column 127 of the first k-block a product of 448 units in every
 /// sum that the layer's later stages leave room for. 448 + n needs a rounding where n is odd; all stays below
 /// 2^14 units.
-TensorSet twin_inputs(const Case& twin, const Routing& routing, int threads);
-
-/// `v`, which passed by bounds, with what the twin's verdict says: a twin that is wrong is the verdict.
-Verdict with_twin(Verdict v, const Verdict& twin);
+TensorSet exact_twin_inputs(const Case& twin, const Routing& routing, int threads);
 
 }  // namespace moe::harness

@@ -127,8 +127,8 @@ void judge_whole_layer(Court& court, const JudgeCase& j) {
     layer.tensors.push_back(std::move(out));
     return layer;
   };
-  court.judge_layer(bits, [&](const reference::TruthOptions& options) {
-    return reference::layer_truth(j.problem(), j.inputs, tokens, options);
+  court.judge_layer(tokens, bits, [&](std::span<const std::int64_t> some, const auto& options) {
+    return reference::layer_truth(j.problem(), j.inputs, some, options);
   });
 }
 

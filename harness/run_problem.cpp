@@ -11,12 +11,12 @@
 #include "fixtures/problem/text.hpp"
 #include "harness/child_process.hpp"
 #include "harness/due_outputs.hpp"
-#include "harness/exact_twin.hpp"
 #include "harness/infer/finder.hpp"
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/properties/try_properties.hpp"
 #include "harness/tensor_notes.hpp"
+#include "harness/twins.hpp"
 #include "harness/worker_protocol.hpp"
 #include "sim/predict.hpp"
 
@@ -90,6 +90,7 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   how.by_interval =
       !plan.infer &&
       plan.executor->name() == "reference";  // its bits against bounds that share no arithmetic with it
+  how.single_products = ground.single_products;
   how.budget = plan.judge_budget;
   how.threads = plan.threads;
   const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
@@ -208,28 +209,38 @@ void run_with_full_size(OpenTrial& trial, const Case& asked, const TensorSet& in
   if (open_again(trial, asked, inputs, plan)) trial.record.verdict = run_and_judge(trial, inputs, plan);
 }
 
-/// The verdict on the twin with exact data; empty where the kernel refuses it.
-std::optional<Verdict> verdict_on_twin(const Case& twin, const Ground& ground, const RunPlan& plan) {
-  const Routing routing = routing_of(twin.problem);
-  if (!no_room(twin.problem, routing, plan).empty()) return std::nullopt;
-  device::Opened opened = plan.executor->open(twin);
-  if (opened.session == nullptr) return std::nullopt;
+/// Of data with one product a sum the kernel's roundings need not be known.
+const Ground kOneProduct{std::nullopt, nullptr, nullptr, true};
+
+/// `v`, and what the case's twin says.
+Verdict asked_twin(Verdict v, const Twin& twin, const Ground& ground, const RunPlan& plan) {
+  if (!twin.obstacle.empty()) return without_twin(std::move(v), twin, twin.obstacle);
+  const Case& c = twin.trial;
+  const Routing routing = routing_of(c.problem);
+  if (const std::string why = no_room(c.problem, routing, plan); !why.empty())
+    return without_twin(std::move(v), twin, why);
+  device::Opened opened = plan.executor->open(c);
+  if (opened.session == nullptr)
+    return without_twin(std::move(v), twin, "the kernel refuses it: " + opened.refusal);
   try {
     const TensorSet inputs = twin_inputs(twin, routing, plan.threads);
     opened.session->bind(inputs);
-    return judge_run(twin, inputs, opened.session->run(device::RunMode::eager), plan, ground);
-  } catch (const WorkerRefused&) {  // once it saw the numbers: that is its right
-    return std::nullopt;
+    const device::RunResult result = opened.session->run(device::RunMode::eager);
+    return with_twin(std::move(v), twin,
+                     judge_run(c, inputs, result, plan, twin.kind == TwinKind::exact ? ground : kOneProduct));
+  } catch (const WorkerRefused& refused) {  // once it saw the numbers: that is its right
+    return without_twin(std::move(v), twin, std::string("the kernel refuses it: ") + refused.what());
   }
 }
 
-/// What bounds alone judge is run once more with exact data of its size. The case's own line repeats that.
-void run_exact_twin(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
-  const auto twin = exact_twin(trial.record.trial, *trial.record.verdict);
-  if (!twin || trial.ground.inferred == nullptr) return;
+/// What bounds alone judge is run once more with data that leave less room. The case's own line repeats that.
+void run_twins(OpenTrial& trial, const Case& asked, const TensorSet& inputs, const RunPlan& plan) {
+  Verdict& v = *trial.record.verdict;
+  const std::vector<Twin> twins = twins_of(trial.record.trial, v);
+  if (twins.empty() || trial.ground.inferred == nullptr) return;
   trial.session.reset();
-  const std::optional<Verdict> on_twin = verdict_on_twin(*twin, trial.ground, plan);
-  if (on_twin) trial.record.verdict = with_twin(std::move(*trial.record.verdict), *on_twin);
+  for (const Twin& twin : twins)
+    if (not_bad(v)) v = asked_twin(std::move(v), twin, trial.ground, plan);
   open_again(trial, asked, inputs, plan);
 }
 
@@ -262,7 +273,7 @@ void open_and_judge(OpenTrial& trial, const Routing& routing, const TensorSet& i
   trial.session->bind(inputs);
   record.verdict = run_and_judge(trial, inputs, plan);
   if (trial.ask_full_size) run_with_full_size(trial, asked, inputs, plan);
-  run_exact_twin(trial, asked, inputs, plan);
+  run_twins(trial, asked, inputs, plan);
   const Inference* wrong = failed_probes(trial.ground);
   if (wrong == nullptr || !not_bad(*record.verdict)) return;
   record.verdict = probe_verdict(*wrong);

@@ -12,6 +12,7 @@
 #include "reference/layer.hpp"
 #include "reference/parallel.hpp"
 #include "reference/quant_bound.hpp"
+#include "reference/sparse_sum.hpp"
 #include "reference/stage_rows.hpp"
 
 namespace moe::reference {
@@ -31,6 +32,7 @@ struct Walk {
   bool probable = false;  // carry the probable intervals instead of the hard ones
   StageTensors tensors() const { return {inputs, routing}; }
   bool dynamic() const { return problem.quant.kind == QuantKind::tensor_dynamic; }
+  const Semantics* roundings() const { return options.semantics ? options.semantics : options.roundings; }
   SumOptions sums_over(std::int64_t k) const;
 };
 
@@ -98,12 +100,18 @@ float given_scale(const Walk& walk, const char* name) {
   return walk.problem.quant.kind == QuantKind::tensor_static ? walk.inputs.at(name).as<float>()[0] : 0.0f;
 }
 
-Intervals rounded(const GroupedSum& sum) {
+// The sums of a GEMM as the layer's next stage reads them.
+Intervals sums(const Walk& walk, const GroupedGemm& gemm, std::span<const GemmRow> rows,
+               const RealActivations& real, bool wide) {
+  const TruthOptions& options = walk.options;
+  const GroupedSum sum = options.single_products ? sparse_sum(gemm, rows, &real, options.threads)
+                                                 : grouped_sum(gemm, rows, &real, walk.sums_over(gemm.w.k));
   Intervals out(sum.value.size());
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = round_to(DType::bf16, sum.below.empty()
-                                       ? around(sum.value[i], sum.bound[i])
-                                       : Interval{sum.value[i] - sum.below[i], sum.value[i] + sum.above[i]});
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = sum.below.empty() ? around(sum.value[i], sum.bound[i])
+                               : Interval{sum.value[i] - sum.below[i], sum.value[i] + sum.above[i]};
+    if (!wide) out[i] = round_to(DType::bf16, out[i]);
+  }
   return out;
 }
 
@@ -116,7 +124,7 @@ Intervals activated(const Walk& walk, const Intervals& gemm1) {
       const Interval g = gemm1[std::size_t(r * up + i)];
       const Interval u =
           walk.problem.shape.gated() ? gemm1[std::size_t(r * up + columns + i)] : Interval{0, 0};
-      out[std::size_t(r * columns + i)] = activate(walk.problem.shape, walk.options.semantics, g, u);
+      out[std::size_t(r * columns + i)] = activate(walk.problem.shape, walk.roundings(), g, u);
     }
   });
   return out;
@@ -131,7 +139,7 @@ Intervals first_half(const Walk& walk, const JudgedPairs& pairs, std::span<const
   const RealActivations real =
       requantised(walk, x, walk.problem.shape.hidden, given_scale(walk, "a1_scale"), hidden_amax);
   const GroupedGemm gemm = layer_weights(walk.problem, 1, walk.inputs);
-  return activated(walk, rounded(grouped_sum(gemm, pairs.first, &real, walk.sums_over(gemm.w.k))));
+  return activated(walk, sums(walk, gemm, pairs.first, real, walk.options.wide_gemm1));
 }
 
 Interval amax_of_hidden(const Walk& walk) {
@@ -157,7 +165,7 @@ Interval amax_of_activations(const Walk& walk, Interval hidden) {
 Intervals combined(const Walk& walk, const JudgedPairs& pairs, std::size_t tokens, const Intervals& gemm2) {
   const std::int64_t hidden = walk.problem.shape.hidden;
   const auto weights = walk.routing.at("topk_weights").as<float>();
-  const WeightPlace place = weight_place(walk.problem, walk.options.semantics);
+  const WeightPlace place = weight_place(walk.problem, walk.roundings());
   const double terms = walk.problem.shape.top_k, relative = 2 * terms * 0x1p-24 * (1 + 0x1p-10);
   Intervals out(tokens * std::size_t(hidden), Interval{0, 0});
   std::vector<double> size(out.size(), 0.0);
@@ -184,10 +192,10 @@ Intervals layer_intervals(const Walk& walk, std::span<const std::int64_t> tokens
   const RealActivations real =
       requantised(walk, h, problem.shape.local_intermediate(), given_scale(walk, "a2_scale"), middle, &open);
   GroupedGemm gemm = layer_weights(problem, 2, walk.inputs);
-  if (weight_place(problem, walk.options.semantics) == WeightPlace::gemm2)
+  if (weight_place(problem, walk.roundings()) == WeightPlace::gemm2)
     gemm.row_weight = walk.routing.at("topk_weights").as<float>().data();
-  const GroupedSum sum = grouped_sum(gemm, pairs.second, &real, walk.sums_over(gemm.w.k));
-  Intervals out = combined(walk, pairs, tokens.size(), rounded(sum));
+  Intervals out =
+      combined(walk, pairs, tokens.size(), sums(walk, gemm, pairs.second, real, walk.options.wide_gemm2));
   for (std::size_t p = 0; p < open.size(); ++p)
     if (open[p])
       std::fill_n(out.begin() + pairs.token[p] * problem.shape.hidden, problem.shape.hidden, kAnything);

@@ -57,8 +57,13 @@ struct TruthOptions {
   bool bits = true;                      // fill `bits` (needs semantics)
   bool bounds = true;                    // fill want, low, high
   int threads = 1;
-  bool probable = false;  // with bounds: fill probable_low and probable_high too
+  bool probable = false;         // with bounds: fill probable_low and probable_high too
   bool weight_in_gemm2 = false;  // without semantics: gemm2 is known to hold the routing weight already
+  bool single_products = false;  // each row of weights holds one code: sums lose nothing (sparse_sum.hpp)
+  /// layer_truth without semantics: the activation's roundings and the place of the routing weight; null:
+  /// with or without each rounding, the weight in combine.
+  const Semantics* roundings = nullptr;
+  bool wide_gemm1 = false, wide_gemm2 = false;  // layer_truth: they stay in fp32
 };
 
 /// Whether an interval is too wide to trust what lies in it: wider to a side than a quarter of the output and

@@ -6,6 +6,7 @@
 #include "reference/grouped_sum.hpp"
 #include "reference/interval.hpp"
 #include "reference/parallel.hpp"
+#include "reference/sparse_sum.hpp"
 #include "reference/stage_bits.hpp"
 #include "reference/stage_rows.hpp"
 #include "reference/truth.hpp"
@@ -47,7 +48,8 @@ TensorTruth sum_truth(const Problem& problem, std::string tensor, const GroupedG
   const SumOptions sum_options{
       accumulation_bound(options.semantics, problem.quant, gemm.w.k, options.probable ? 1 : 0),
       options.threads};
-  const GroupedSum sum = grouped_sum(gemm, rows, nullptr, sum_options);
+  const GroupedSum sum = options.single_products ? sparse_sum(gemm, rows, nullptr, options.threads)
+                                                 : grouped_sum(gemm, rows, nullptr, sum_options);
   for (std::size_t i = 0; i < sum.value.size(); ++i) set(truth, i, sum.value[i], sum.bound[i]);
   for (std::size_t i = 0; i < sum.below.size(); ++i) {
     const Interval probable =
