@@ -26,7 +26,7 @@ double gate_factor(const MoeShape& shape, double g) {
     case Activation::gelu_tanh_mul:
       return gelu_tanh(g);
     case Activation::relu2:
-      return g > 0 ? g * g : 0;
+      return g > 0 || std::isnan(g) ? g * g : 0;  // a NaN stays one
   }
   return 0;
 }
@@ -55,7 +55,10 @@ double lowest_gate(const MoeShape& shape) {
 // exp in fp32: an argument reduced with relative error 2^-24 shifts the result by |x| 2^-23, the recipe and
 // CUDA's fast exp add a few units; beyond 80 an implementation may clamp the argument, which leaves |g|
 // exp(-80).
-Interval evaluation_error(const MoeShape& shape, double g, Interval factor) {
+// `any_form`: silu may be made as g/2 (1 + tanh(g/2)), too: beside -1 an fp32 tanh is off by 2 ulp of 2^-24
+// (CUDA C++ Programming Guide, tanhf), which the exact sum with 1 keeps: |g| 2^-24 of the product, and as
+// much for a tanh made of another exp.
+Interval evaluation_error(const MoeShape& shape, double g, Interval factor, bool any_form) {
   if (factor.low == 0 && factor.high == 0 && g == 0) return factor;
   const double size = std::fabs(g);
   if (shape.activation == Activation::relu2) return widen(factor, 2 * kUnit, 0x1p-149);
@@ -63,15 +66,17 @@ Interval evaluation_error(const MoeShape& shape, double g, Interval factor) {
     return widen(factor, 4 * kUnit, size * 16 * kUnit + 0x1p-149);
   const double argument =
       std::fmin(size * std::fabs(shape.activation == Activation::silu_mul ? 1 : shape.alpha), 90);
-  return widen(factor, (12 + 3 * argument) * kUnit, (argument > 80 ? size * 0x1p-115 : 0) + 0x1p-126);
+  const double by_tanh = any_form && factor.low < 0 ? 2 * size * kUnit : 0;
+  return widen(factor, (12 + 3 * argument) * kUnit,
+               by_tanh + (argument > 80 ? size * 0x1p-115 : 0) + 0x1p-126);
 }
 
-Interval gate_interval(const MoeShape& shape, Interval g) {
+Interval gate_interval(const MoeShape& shape, Interval g, bool any_form) {
   const double a = gate_factor(shape, g.low), b = gate_factor(shape, g.high), bottom = lowest_gate(shape);
   Interval factor{std::fmin(a, b), std::fmax(a, b)};
   if (g.low < bottom && bottom < g.high) factor.low = std::fmin(factor.low, gate_factor(shape, bottom));
   const double far = std::fmax(std::fabs(clamp_gate(shape, g.low)), std::fabs(clamp_gate(shape, g.high)));
-  return evaluation_error(shape, far, factor);
+  return evaluation_error(shape, far, factor, any_form);
 }
 
 template <class Rounding>
@@ -94,7 +99,11 @@ double activate(const MoeShape& shape, const Semantics& semantics, double g, dou
 }
 
 Interval activate(const MoeShape& shape, const Semantics* semantics, Interval g, Interval u) {
-  Interval factor = gate_interval(shape, g);
+  return activate(shape, semantics, g, u, semantics == nullptr);
+}
+
+Interval activate(const MoeShape& shape, const Semantics* semantics, Interval g, Interval u, bool any_form) {
+  Interval factor = gate_interval(shape, g, any_form);
   if (shape.gated()) {
     factor = maybe_bf16(semantics, &Semantics::gate_rounding, factor);
     const Interval up{up_factor(shape, u.low), up_factor(shape, u.high)};

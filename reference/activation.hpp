@@ -18,6 +18,8 @@ double activate(const MoeShape& shape, double g, double u);
 double activate(const MoeShape& shape, const Semantics& semantics, double g, double u);
 /// What an fp32 evaluation may give for any g and u of the intervals. `semantics` null: with or without each
 /// bf16 rounding. Covers libm, the fast exp of CUDA and the recipe of fixtures/README.md.
+/// Without semantics, or with `any_form`, also g/2 (1 + tanh(g/2)), whose error is absolute where it cancels.
 Interval activate(const MoeShape& shape, const Semantics* semantics, Interval g, Interval u);
+Interval activate(const MoeShape& shape, const Semantics* semantics, Interval g, Interval u, bool any_form);
 
 }  // namespace moe::reference

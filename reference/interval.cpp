@@ -18,7 +18,10 @@ double round_significand(double x, int fraction_bits, int min_exponent) {
 }  // namespace
 
 Interval widen(Interval x, double relative, double absolute) {
-  return {x.low - std::fabs(x.low) * relative - absolute, x.high + std::fabs(x.high) * relative + absolute};
+  const auto grown = [=](double end, double sign) {
+    return std::isinf(end) ? end : end + sign * (std::fabs(end) * relative + absolute);
+  };
+  return {grown(x.low, -1), grown(x.high, 1)};
 }
 
 Interval hull(Interval a, Interval b) { return {std::fmin(a.low, b.low), std::fmax(a.high, b.high)}; }
@@ -41,6 +44,7 @@ double round_f32(double x) {
 }
 
 double round_e4m3(double x) {
+  if (std::isnan(x)) return x;
   if (std::fabs(x) >= 448) return std::copysign(448.0, x);
   return std::fmin(std::fmax(round_significand(x, 3, -6), -448.0), 448.0);
 }

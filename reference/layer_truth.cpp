@@ -124,7 +124,8 @@ Intervals activated(const Walk& walk, const Intervals& gemm1) {
       const Interval g = gemm1[std::size_t(r * up + i)];
       const Interval u =
           walk.problem.shape.gated() ? gemm1[std::size_t(r * up + columns + i)] : Interval{0, 0};
-      out[std::size_t(r * columns + i)] = activate(walk.problem.shape, walk.roundings(), g, u);
+      out[std::size_t(r * columns + i)] =
+          activate(walk.problem.shape, walk.roundings(), g, u, !walk.options.semantics);
     }
   });
   return out;

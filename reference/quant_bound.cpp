@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "fixtures/problem/number_formats.hpp"
 #include "reference/quantize.hpp"
@@ -44,7 +45,12 @@ Interval scale_interval(const Semantics* semantics, const QuantScheme& scheme, I
 }
 
 Interval code_interval(Interval x, float scale) {
-  if (scale == 0 || !std::isfinite(scale)) return {0, 0};  // the scale itself is what is wrong
+  if (std::isinf(scale)) {  // of a group that holds an infinity: inf / inf is NaN, a number's code is 0
+    const double code =
+        std::isinf(x.low) || std::isnan(x.low) ? std::numeric_limits<double>::quiet_NaN() : 0.0;
+    return {code, code};
+  }
+  if (scale == 0 || std::isnan(scale)) return {0, 0};  // the scale itself is what is wrong
   if (std::fabs(scale) < 0x1p-126f)
     return {x.low < 0 ? -448.0 : 0, x.high > 0 ? 448.0 : 0};  // 1/s or 448/a is infinite
   const double a = x.low / scale, b = x.high / scale;
