@@ -110,7 +110,7 @@ std::vector<NamedReport> read_reports(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const std::string text = read_file(path);
     if (is_journal(text) || text.empty()) {
-      reports.push_back({path, report_of(read_journal(path))});
+      reports.push_back({path, report_of(parse_journal(text, one_line(path)))});
       continue;
     }
     const std::string command = command_in(text, path);
@@ -126,7 +126,7 @@ PageContent read_results(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const std::string text = read_file(path);
     if (is_journal(text) || text.empty()) {
-      reports.push_back({path, report_of(read_journal(path))});
+      reports.push_back({path, report_of(parse_journal(text, one_line(path)))});
       continue;
     }
     const std::string command = command_in(text, path);

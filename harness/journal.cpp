@@ -14,6 +14,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
 #include "harness/json_codec.hpp"
+#include "harness/json_reading.hpp"
 
 namespace moe::harness {
 namespace {
@@ -35,14 +36,14 @@ Json kept(CaseRecord record) {
 
 void read_line(const Json& j, JournalContent& content) {
   if (j.contains("done")) {
-    const auto number = j.at("done").get<std::size_t>();
+    const auto number = json_get<std::size_t>(j, "done");
     CaseRecord record = record_from_json(j.at("record"));
     if (!record.verdict) throw BadInput("the record has no verdict");
-    record.elapsed_s = j.at("record").value("elapsed_s", 0.0);
+    record.elapsed_s = json_get_or<double>(j.at("record"), "elapsed_s", 0);
     content.done[number] = std::move(record);
     content.started.erase(number);
   } else if (j.contains("start")) {
-    ++content.started[j.at("start").get<std::size_t>()];
+    ++content.started[json_get<std::size_t>(j, "start")];
   } else if (!j.contains("next")) {
     throw BadInput("it is none of start, done and next");
   }
@@ -50,10 +51,12 @@ void read_line(const Json& j, JournalContent& content) {
 
 void read_heading(const Json& j, JournalContent& content) {
   if (!j.is_object() || !j.contains("moeproof_journal")) throw BadInput("it is no journal of moeproof");
-  if (j.at("moeproof_journal").get<int>() != kFormat)
+  if (json_get<int>(j, "moeproof_journal") != kFormat)
     throw BadInput(fmt::format("its format is not {}, the one this program reads", kFormat));
-  content.options = j.at("options").get<std::string>();
+  content.options = json_get<std::string>(j, "options");
 }
+
+}  // namespace
 
 JournalContent parse_journal(std::string_view text, const std::string& path) {
   JournalContent content;
@@ -76,6 +79,8 @@ JournalContent parse_journal(std::string_view text, const std::string& path) {
     throw BadInput(fmt::format("{} is no journal of moeproof", path));
   return content;
 }
+
+namespace {
 
 [[noreturn]] void fail(const std::string& path) {
   throw MachineFailure(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
@@ -104,6 +109,7 @@ Report report_of(const JournalContent& content) {
 }
 
 Journal::Journal(const std::string& path, const std::string& options) : path_(path) {
+  require_regular(path, "a journal");
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0) fail(path);
   try {

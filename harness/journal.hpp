@@ -5,6 +5,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/record.hpp"
@@ -19,6 +20,7 @@ struct JournalContent {
   std::size_t whole_bytes = 0;         // up to the last whole line
 };
 /// Throws BadInput "PATH:LINE: what is wrong".
+JournalContent parse_journal(std::string_view text, const std::string& path);
 JournalContent read_journal(const std::string& path);
 Report report_of(const JournalContent& content);
 

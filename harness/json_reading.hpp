@@ -5,6 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fixtures/problem/errors.hpp"
@@ -16,14 +18,49 @@ inline const nlohmann::ordered_json& json_member(const nlohmann::ordered_json& j
   return j.at(key);
 }
 
+[[noreturn]] inline void json_wrong(const nlohmann::ordered_json& value, const char* key, const char* due) {
+  throw BadInput(
+      fmt::format("'{}' is {}, where {} is due", key,
+                  value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace).substr(0, 80), due));
+}
+
+/// The value as T and nothing near it: nlohmann's own get() takes true for 1, 1.7 for 1 and 2^32 for 0.
+template <class T>
+T json_value(const nlohmann::ordered_json& value, const char* key) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (!value.is_boolean()) json_wrong(value, key, "true or false");
+    return value.get<bool>();
+  } else if constexpr (std::is_integral_v<T>) {
+    const bool fits = value.is_number_unsigned()
+                          ? std::in_range<T>(value.get<std::uint64_t>())
+                          : value.is_number_integer() && std::in_range<T>(value.get<std::int64_t>());
+    if (!fits) json_wrong(value, key, "a whole number of its range");
+    return value.get<T>();
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (!value.is_number()) json_wrong(value, key, "a number");
+    return value.get<T>();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    if (!value.is_string()) json_wrong(value, key, "a text");
+    return value.get<T>();
+  } else if constexpr (requires { typename T::mapped_type; }) {
+    if (!value.is_object()) json_wrong(value, key, "an object");
+    T all;
+    for (const auto& item : value.items())
+      all.emplace(item.key(), json_value<typename T::mapped_type>(item.value(), key));
+    return all;
+  } else {
+    if (!value.is_array()) json_wrong(value, key, "a list");
+    T all;
+    for (const nlohmann::ordered_json& one : value)
+      all.push_back(json_value<typename T::value_type>(one, key));
+    return all;
+  }
+}
+
 /// Says which key was wrong where it has another type than expected.
 template <class T>
 T json_get(const nlohmann::ordered_json& j, const char* key) {
-  try {
-    return json_member(j, key).get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw BadInput(fmt::format("'{}' has the wrong type", key));
-  }
+  return json_value<T>(json_member(j, key), key);
 }
 
 template <class T>

@@ -38,7 +38,9 @@ void read_line(const Json& j, bool first, const std::string& options, std::vecto
 }  // namespace
 
 std::vector<KillRow> open_kill_file(const std::string& path, const std::string& options) {
-  if (!std::filesystem::exists(path)) append(path, Json{{kHeading, options}}.dump());
+  require_regular(path, "the record of a self-test");
+  if (!std::filesystem::exists(path))
+    append(path, Json{{kHeading, options}}.dump(-1, ' ', false, Json::error_handler_t::replace));
   const std::string text = read_file(path);
   std::vector<KillRow> rows;
   std::size_t begin = 0;
@@ -61,6 +63,8 @@ std::vector<KillRow> open_kill_file(const std::string& path, const std::string& 
   return rows;
 }
 
-void append_row(const std::string& path, const KillRow& row) { append(path, to_json(row).dump()); }
+void append_row(const std::string& path, const KillRow& row) {
+  append(path, to_json(row).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 }  // namespace moe::harness
