@@ -71,7 +71,9 @@ int dispatch(const std::vector<std::string>& words, const Streams& s) {
 }
 
 int complain(const Streams& s, const std::string& line, ExitCode code) {
-  s.err << "moeproof: " << one_line(line) << "\n";
+  constexpr std::size_t kLongest = 4000;  // what was wrong may be a line of a whole file
+  s.err << "moeproof: " << one_line(line.substr(0, kLongest)) << (line.size() > kLongest ? "..." : "")
+        << "\n";
   return int(code);
 }
 

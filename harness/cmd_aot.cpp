@@ -80,7 +80,7 @@ std::string json_of(const std::vector<PathCoverage>& all, const std::string& dep
                          {"nearest", p.outside->nearest}};
     aot["paths"].push_back(path);
   }
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace

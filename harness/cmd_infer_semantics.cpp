@@ -70,7 +70,9 @@ int cmd_infer_semantics(const Options& given, const Streams& s) {
     known += found.known();
     refused += !found.refusal.empty();
   }
-  if (!o.output.json.empty()) write_whole(o.output.json, report.dump(1) + "\n", s.out);
+  if (!o.output.json.empty())
+    write_whole(o.output.json, report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                s.out);
   if (refused == int(cases.size())) return int(ExitCode::nothing_ran);
   return known == int(cases.size()) ? 0 : int(ExitCode::failed);
 }

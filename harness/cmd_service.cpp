@@ -70,7 +70,8 @@ int cmd_service(const Options& o, const Streams& s) {
     j["service"] = json_of(serving);
   }
   if (!o.output.quiet && !reports_to_stdout(o.output)) s.out << text;
-  if (!o.output.json.empty()) write_whole(o.output.json, j.dump(1) + "\n", s.out);
+  if (!o.output.json.empty())
+    write_whole(o.output.json, j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n", s.out);
   return 0;
 }
 

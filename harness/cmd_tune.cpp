@@ -97,7 +97,9 @@ int cmd_tune(const Options& o, const Streams& s) {
   for (const Batch& b : batches) table.entries.push_back({b.tokens, b.best.at(0).tile, {}});
   if (!o.output.quiet && !reports_to_stdout(o.output)) s.out << text_of(batches, table, space.size());
   if (!o.output.json.empty())
-    write_whole(o.output.json, json_of(batches, table, hardware).dump(1) + "\n", s.out);
+    write_whole(o.output.json,
+                json_of(batches, table, hardware).dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
+                s.out);
   if (!o.out.empty())
     write_whole((std::filesystem::path(o.out) / to_file_name(table.name)).string(), to_json(table), s.out);
   return 0;

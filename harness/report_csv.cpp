@@ -1,13 +1,16 @@
 #include <fmt/format.h>
 
+#include "fixtures/problem/text.hpp"
 #include "harness/reporters.hpp"
 
 namespace moe::harness {
 namespace {
 
-/// RFC 4180: quoted where it holds a comma, a quote or a line break; quotes doubled.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+/// RFC 4180: quoted where it holds a comma or a quote; quotes doubled. Line breaks and other control
+/// characters are shown: a table is read on terminals and by spreadsheets.
+std::string field(std::string_view any) {
+  const std::string text = one_line(any);
+  if (text.find_first_of(",\"") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";

@@ -26,7 +26,7 @@ const char* element_of(Correctness c) {
 
 std::string case_xml(const Report& report, const CaseRecord& r) {
   std::string out = fmt::format("  <testcase classname=\"moeproof.{}\" name=\"{}\" time=\"{:.3f}\"",
-                                report.command, escape_markup(to_line(r.trial)), r.elapsed_s);
+                                escape_markup(report.command), escape_markup(to_line(r.trial)), r.elapsed_s);
   const char* element = r.verdict ? element_of(r.verdict->correctness) : nullptr;
   if (element == nullptr) return out + "/>\n";
   const Verdict& v = *r.verdict;
@@ -38,7 +38,7 @@ std::string case_xml(const Report& report, const CaseRecord& r) {
 std::string property_xml(const Report& report, const PropertyCount& p) {
   const std::string out =
       fmt::format("  <testcase classname=\"moeproof.{}.properties\" name=\"{} {}\" time=\"0\"",
-                  report.command, escape_markup(p.id), escape_markup(p.statement));
+                  escape_markup(report.command), escape_markup(p.id), escape_markup(p.statement));
   if (p.failed == 0 && !p.never_applied()) return out + "/>\n";
   return out + fmt::format(">\n    <{0} message=\"{1}\"></{0}>\n  </testcase>\n",
                            p.failed > 0 ? "failure" : "skipped", escape_markup(property_line(p)));
@@ -58,8 +58,8 @@ std::string junit_report(const Report& report) {
   std::string out = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
       "<testsuite name=\"moeproof.{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\">\n",
-      report.command, report.cases.size() + report.properties.size(), failures + broken, errors,
-      skipped + idle);
+      escape_markup(report.command), report.cases.size() + report.properties.size(), failures + broken,
+      errors, skipped + idle);
   for (const CaseRecord& r : report.cases) out += case_xml(report, r);
   for (const PropertyCount& p : report.properties) out += property_xml(report, p);
   return out + "</testsuite>\n";

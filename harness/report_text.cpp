@@ -22,7 +22,7 @@ std::string shape_text(const Problem& p) {
                        s.tp > 1 ? fmt::format(" tp {}", s.tp) : "");
   std::string text = p.model.empty()
                          ? fmt::format("E {} top {} H {} I {}", s.experts, s.top_k, s.hidden, s.intermediate)
-                         : p.model;
+                         : one_line(p.model);
   if (s.tp > 1) text += fmt::format(" tp {}", s.tp);
   if (s.ep > 1) text += fmt::format(" ep {} rank {}", s.ep, p.rank);
   if (p.op != Op::moe_layer) text += fmt::format(" {}", name(p.op));

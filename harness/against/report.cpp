@@ -109,7 +109,7 @@ std::string score_json(const Score& s, const std::string& file, const std::strin
                   {"best_of_four", s.picks->of_four},
                   {"worst", s.picks->worst_first}};
   for (const Swaps& swaps : s.swaps) a["swap_ab"].push_back(json_of(swaps));
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string score_csv(const Score& s) {

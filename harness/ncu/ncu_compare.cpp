@@ -276,7 +276,7 @@ std::string ncu_json(const std::vector<NcuStage>& stages, const std::string& cas
     }
     j["ncu"]["stages"].push_back({{"stage", stage.stage}, {"quantities", list}, {"why", stage.why}});
   }
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace moe::harness

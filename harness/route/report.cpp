@@ -189,7 +189,7 @@ std::string route_json(const RouteReport& report) {
   r["only_winner"] = only_winner(points, time);
   r["rule"] = route_rule(report);
   if (!report.skipped.empty()) r["skipped"] = report.skipped;
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace moe::harness

@@ -38,7 +38,7 @@ std::string lint_json(const LintResult& result, const std::string& path) {
     finding["what"] = one_line(f.what);
     lint["findings"].push_back(finding);
   }
-  return j.dump(1) + "\n";
+  return j.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace moe::harness
