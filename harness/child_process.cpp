@@ -201,8 +201,10 @@ void ChildProcess::send_line(std::string_view line) {
 }
 
 bool ChildProcess::take_line(std::string& answer) {
-  pending_.erase(0, std::min(pending_.find_first_not_of("\r\n"), pending_.size()));
-  const auto end = pending_.find('\n');
+  const auto blank = std::min(pending_.find_first_not_of("\r\n"), pending_.size());
+  if (blank > 0) pending_.erase(0, blank), searched_ = 0;
+  const auto end = pending_.find('\n', searched_);  // a long line comes in thousands of pieces
+  searched_ = end == std::string::npos ? pending_.size() : 0;
   if (end == std::string::npos) return false;
   answer = pending_.substr(0, end);
   pending_.erase(0, end + 1);
@@ -258,8 +260,10 @@ std::string ChildProcess::wait_for_line(double seconds) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now).count();
     if (left <= 0) {
       end_child(Ending::killed);
-      throw WorkerLost(fmt::format("no answer within {:g} s; the worker process was ended", seconds), true,
-                       log_);
+      const std::string part =
+          pending_.empty() ? "" : fmt::format(" ({} bytes came, without a line end)", pending_.size());
+      throw WorkerLost(fmt::format("no answer within {:g} s{}; the worker process was ended", seconds, part),
+                       true, log_);
     }
     pollfd waits[2] = {{output_.get(), POLLIN, 0}, {log_pipe_.get(), POLLIN, 0}};
     const int ready = ::poll(waits, 2, int(std::min<long long>(left, kLookMs)));

@@ -76,8 +76,9 @@ class ChildProcess {
   std::string mark_;  // what all bear that it starts
   std::int64_t requests_ = 0;
   bool forward_ = false;
-  bool asked_ = false;   // a first request was sent
-  std::string pending_;  // bytes behind the last line
+  bool asked_ = false;        // a first request was sent
+  std::string pending_;       // bytes behind the last line
+  std::size_t searched_ = 0;  // bytes of pending_ that hold no line end
   std::string log_;
 };
 

@@ -97,6 +97,29 @@ std::vector<DueTensor> all_due_outputs(const Case& c, const TensorSet& inputs) {
           {"num_tokens_post_padded", DType::i32, {1}}};
 }
 
+std::vector<std::string_view> output_names(Op op) {
+  switch (op) {
+    case Op::topk:
+      return {"topk_ids", "topk_weights"};
+    case Op::align:
+      return {"sorted_token_ids", "expert_ids", "num_tokens_post_padded"};
+    case Op::quantize:
+      return {"x_codes", "x_scale"};
+    case Op::grouped_gemm:
+      return {"c"};
+    case Op::act_quant:
+      return {"act_codes", "act_scale"};
+    case Op::combine:
+      return {"out"};
+    case Op::inv_rope_quant:
+      return {"o_codes", "o_scale"};
+    case Op::moe_layer:
+      break;
+  }
+  return {"topk_ids",  "topk_weights", "x_codes", "x_scale", "gemm1",
+          "act_codes", "act_scale",    "gemm2",   "out"};
+}
+
 std::string first_misfit(const std::vector<DueTensor>& due, const TensorSet& outputs) {
   for (const DueTensor& d : due) {
     const Tensor* got = outputs.find(d.name);

@@ -134,8 +134,7 @@ device::Opened ProcessExecutor::open(const Case& given) {
   try {
     ask_worker(*child_, request, seconds_, Trust::foreign);
   } catch (const WorkerRefused& refused) {
-    const std::string why = refused.what();
-    return {nullptr, why.empty() ? "kernel '" + kernel->name + "' refuses it, and does not say why" : why};
+    return {nullptr, refused.what()};
   }
   return {make_worker_session(child_, c, {seconds_, Trust::foreign, kernel->outputs}), ""};
 }

@@ -18,6 +18,7 @@
 #include "harness/tensor_notes.hpp"
 #include "harness/twins.hpp"
 #include "harness/worker_protocol.hpp"
+#include "harness/worker_session.hpp"
 #include "sim/predict.hpp"
 
 namespace moe::harness {
@@ -62,6 +63,7 @@ Ground open_grounded(const Case& c, const RunPlan& plan, device::Opened& opened,
 
 /// What a report of a process is about, where it is one of ours: a child's own words stand for themselves.
 std::string fault_of_report(const std::string& report) {
+  if (report.find("after its answer") != std::string::npos) return "a write behind the answer";
   if (report.find("out of bounds") != std::string::npos) return "a write to memory that is not the kernel's";
   if (report.find("changed its input") != std::string::npos) return "a write to an input";
   if (report.find("cannot be read") != std::string::npos) return "an outputs file that breaks the protocol";
@@ -132,6 +134,15 @@ void note_other_bytes(OpenTrial& trial, const device::RunResult& first, const Ru
   }
 }
 
+/// What a kernel writes while its answer is judged already, in a thread or on a stream that it left behind.
+Verdict with_late_write(Verdict v, const device::Session& session) {
+  const std::string late = not_bad(v) ? late_write(session) : "";
+  if (late.empty()) return v;
+  v = verdict_of(Correctness::failed, late);
+  v.fault_class = fault_of_report(late);
+  return v;
+}
+
 /// Runs `repeats` times, and once as a graph where the plan says so; the first bad verdict stands.
 Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& plan) {
   const Case& c = trial.record.trial;
@@ -160,7 +171,7 @@ Verdict run_and_judge(OpenTrial& trial, const TensorSet& inputs, const RunPlan& 
     if (not_bad(v)) v = verdict_of(Correctness::failed, "two runs gave different bytes");
     v.fault_class = "an order of events that matters";
   }
-  return v;
+  return with_late_write(std::move(v), *trial.session);
 }
 
 /// The choice as the model knows it: a kernel of another process goes by its family, with the stages and
@@ -346,10 +357,47 @@ std::string schedule_options(const RunPlan& plan, std::optional<int> failed_run)
 
 }  // namespace
 
+namespace {
+
+/// The line of a case that no kernel of a process took names none: the name stands for "whichever takes it".
+std::string line_for(const device::Executor& executor, const Case& c) {
+  std::string line = to_line(c);
+  const std::string open = " kernel=" + Choice{}.kernel + " ";
+  if (!executor.name().starts_with(kProcessPrefix) || c.choice.kernel != Choice{}.kernel) return line;
+  for (const KernelInfo& kernel : executor.kernels())
+    if (kernel.name == c.choice.kernel) return line;
+  if (const std::size_t at = line.find(open); at != std::string::npos) line.replace(at, open.size(), " ");
+  return line;
+}
+
+bool takes(const KernelInfo& kernel, const Problem& p) {
+  const auto any_or = [](const auto& all, auto one) {
+    return all.empty() || std::find(all.begin(), all.end(), one) != all.end();
+  };
+  return any_or(kernel.ops, p.op) && (p.op != Op::grouped_gemm || any_or(kernel.contracts, p.contract)) &&
+         any_or(kernel.quants, p.quant.kind);
+}
+
+/// The case as a process is asked it: where nobody chose a kernel, the first that takes it, so that a case
+/// that is lost or refused before it is open has its kernel's name too.
+Case with_kernel(const Case& c, const device::Executor& executor) {
+  if (!executor.name().starts_with(kProcessPrefix) || c.choice.kernel != Choice{}.kernel) return c;
+  Case named = c;
+  const std::vector<KernelInfo> kernels = executor.kernels();
+  for (const KernelInfo& kernel : kernels)
+    if (kernel.name == c.choice.kernel) return c;
+  const auto fits =
+      std::find_if(kernels.begin(), kernels.end(), [&](const KernelInfo& k) { return takes(k, c.problem); });
+  if (fits != kernels.end()) named.choice.kernel = fits->name;
+  return named;
+}
+
+}  // namespace
+
 std::string replay_line(const Case& c, const RunPlan& plan, std::optional<int> failed_run) {
   return fmt::format("{} check --executor {} {}{}--case {}", shell_word(plan.program),
                      shell_word(plan.executor->name()), plan.options, schedule_options(plan, failed_run),
-                     shell_word(to_line(c)));
+                     shell_word(line_for(*plan.executor, c)));
 }
 
 bool inputs_follow_tile(const Problem& p) {
@@ -382,7 +430,7 @@ void in_trial(OpenTrial& trial, const RunPlan& plan, const std::function<void()>
 
 OpenTrial open_trial(const Case& c, const Routing& routing, const TensorSet& inputs, const RunPlan& plan) {
   OpenTrial trial;
-  trial.record.trial = c;
+  trial.record.trial = with_kernel(c, *plan.executor);
   in_trial(trial, plan, [&] { open_and_judge(trial, routing, inputs, plan); });
   return trial;
 }

@@ -7,8 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "fixtures/files/json_access.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/text.hpp"
+#include "harness/due_outputs.hpp"
+#include "harness/json_reading.hpp"
 
 namespace moe::harness {
 namespace {
@@ -23,6 +26,9 @@ std::string excerpt(const std::string& text, std::size_t most = 120) {
 constexpr int kSecondAnswerMs = 2;
 /// Characters of a refusal or of what a kernel raised that a verdict keeps.
 constexpr std::size_t kLongestReason = 2000;
+
+/// What stands for a refusal's text where there is none.
+constexpr std::string_view kNoReason = "refused without a reason (an empty text)";
 
 /// How deep the lists and objects of a JSON text go. Asked before it is parsed: what copies and prints a
 /// document calls itself for each level.
@@ -47,11 +53,7 @@ int depth_of(std::string_view text) {
 template <class T>
 T get_or(const Json& j, const char* key, T otherwise) {
   if (!j.contains(key) || j.at(key).is_null()) return otherwise;
-  try {
-    return j.at(key).get<T>();
-  } catch (const nlohmann::json::exception&) {
-    throw BadInput(fmt::format("'{}' has the wrong type: {}", key, excerpt(j.at(key).dump())));
-  }
+  return json_value<T>(j.at(key), key);
 }
 
 /// A whole number of `least` to `most`: one that does not fit is said, not cut down.
@@ -91,6 +93,17 @@ void read_family(const Json& j, WorkerKernel& k) {
   k.warps = whole_or(j, "warps", 0, 1, 32);
 }
 
+/// An output that the kernel's ops do not have would only be waited for in vain.
+void check_outputs(const WorkerKernel& k) {
+  std::vector<std::string_view> known;
+  for (int op = 0; op <= int(Op::inv_rope_quant); ++op)
+    if (holds(k.ops, Op(op)))
+      for (const std::string_view name : output_names(Op(op)))
+        if (!holds(known, name) || known.empty()) known.push_back(name);
+  for (const std::string& output : k.outputs)
+    if (!holds(known, std::string_view(output))) bad_word("outputs", excerpt(output), known);
+}
+
 /// A wrong declaration is said now, not at a case: it is read for every scheme that the kernel takes.
 void check_declaration(const Json& declared, const WorkerKernel& kernel) {
   for (int kind = 0; kind <= int(QuantKind::block128); ++kind)
@@ -110,6 +123,7 @@ WorkerKernel read_kernel(const Json& j) {
   k.contracts = words(j, "contracts", Contract::offsets);
   k.quants = words(j, "quants", QuantKind::block128);
   k.outputs = get_or<std::vector<std::string>>(j, "outputs", {});
+  check_outputs(k);
   k.deterministic = get_or<bool>(j, "deterministic", true);
   if (j.contains("semantics") && !j["semantics"].is_null()) k.semantics = j["semantics"].dump();
   if (k.semantics) check_declaration(j["semantics"], k);
@@ -195,22 +209,46 @@ Semantics read_semantics(const Json& declared, const QuantScheme& quant) {
   return s;
 }
 
+namespace {
+
+/// The member, or `otherwise` where it is absent or null.
+Json member_or(const Json& j, const char* key, Json otherwise) {
+  return j.contains(key) && !j.at(key).is_null() ? j.at(key) : otherwise;
+}
+
+/// Why a worker does nothing here, as it says; empty = it does.
+std::string refusal_in(const Json& answer) {
+  const auto text = get_or<std::string>(answer, "refusal", "");
+  const bool there = answer.contains("refusal") && !answer.at("refusal").is_null();
+  return there && text.empty() ? std::string(kNoReason) : excerpt(text, kLongestReason);
+}
+
+void check_version(const Json& answer, const std::string& refusal) {
+  const Json version = member_or(answer, "protocol", Json());
+  if (version == kProtocolVersion) return;
+  const std::string spoken =
+      version.is_null() ? "says no 'protocol'" : "speaks protocol " + excerpt(version.dump());
+  throw BadInput(fmt::format("the worker {}, this program speaks {}{}", spoken, kProtocolVersion,
+                             refusal.empty() ? "" : "; the worker refuses: " + refusal));
+}
+
+}  // namespace
+
 WorkerHello read_hello(const Json& answer) {
   WorkerHello hello;
-  const Json version = get_or<Json>(answer, "protocol", 0);
-  if (version != kProtocolVersion)
-    throw BadInput(fmt::format("the worker speaks protocol {}, this program speaks {}",
-                               excerpt(version.dump()), kProtocolVersion));
+  hello.refusal = refusal_in(answer);
+  check_version(answer, hello.refusal);
   hello.name = excerpt(get_or<std::string>(answer, "name", ""));
-  hello.refusal = excerpt(get_or<std::string>(answer, "refusal", ""), kLongestReason);
   hello.graph = get_or<bool>(answer, "graph", false);
   hello.crowded = get_or<bool>(answer, "crowded", false);
   hello.ids = get_or<bool>(answer, "ids", false);
-  if (const Json device = get_or<Json>(answer, "device", Json()); device.is_object())
+  if (const Json device = member_or(answer, "device", Json()); !device.is_null()) {
+    if (!device.is_object()) json_wrong(device, "device", "an object");
     hello.device = DeviceFacts{excerpt(get_or<std::string>(device, "name", "")),
                                excerpt(get_or<std::string>(device, "driver", "")),
                                whole_or(device, "sms", 0, 0, 1 << 20)};
-  const Json kernels = get_or<Json>(answer, "kernels", Json::array());
+  }
+  const Json kernels = member_or(answer, "kernels", Json::array());
   if (!kernels.is_array()) throw BadInput("'kernels' is no list");
   std::set<std::string> names;
   for (const Json& kernel : kernels) {
@@ -272,6 +310,15 @@ std::string words_in(ChildProcess& child, const Json& answer, const char* key, c
   return excerpt(words.get<std::string>(), kLongestReason);
 }
 
+/// Of two members of one name it cannot be known which one is meant.
+void refuse_twins(ChildProcess& child, std::string_view line, const std::string& what) {
+  try {
+    json::parse_object(line, "the answer to '" + what + "' of a worker process");
+  } catch (const BadInput& e) {
+    child.give_up(e.what());
+  }
+}
+
 /// The answer to an earlier request, however late, is no answer to this one.
 void check_number(ChildProcess& child, const Json& answer, std::int64_t number, const std::string& what) {
   const bool numbered = answer.contains("id");
@@ -296,9 +343,12 @@ Json ask_worker(ChildProcess& child, const Json& asked, double seconds, Trust tr
   if (!answer.is_object())
     child.give_up(fmt::format("the worker process answered '{}' to '{}', which is no JSON object",
                               excerpt(line), what));
+  if (trust == Trust::foreign) refuse_twins(child, line, what);
   if (trust == Trust::foreign) check_number(child, answer, number, what);
-  if (says(answer, "refusal") && what != "hello")
-    throw WorkerRefused(words_in(child, answer, "refusal", what));
+  if (says(answer, "refusal") && what != "hello") {
+    const std::string why = words_in(child, answer, "refusal", what);
+    throw WorkerRefused(why.empty() ? std::string(kNoReason) : why);
+  }
   if (!says(answer, "error")) return answer;
   const std::string kind = words_in(child, answer, "error", what);
   const std::string message =

@@ -46,6 +46,29 @@ constexpr std::size_t kMostReports = 16, kLongestReport = 500;
 /// takes several times as long, and needs the routing again.
 constexpr std::size_t kCopiedUpTo = std::size_t(16) << 20;
 
+/// Runs whose outputs stay in memory, so that a write behind the answer is seen later, and
+/// the most bytes of one.
+constexpr std::size_t kWatchedRuns = 2, kMostWatched = std::size_t(256) << 20;
+
+/// A number that tells contents apart but for a chance of 2^-64; eight bytes at a time, so that it costs no
+/// more than a copy.
+std::uint64_t content_sum(const std::byte* bytes, std::size_t size) {
+  std::uint64_t sum = size;
+  for (std::size_t at = 0; at < size; at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes + at, std::min(sizeof word, size - at));
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15ull;  // 2^64 / golden ratio, odd: no two words give one product
+    sum ^= sum >> 32;
+  }
+  return sum;
+}
+
+/// The outputs of a run as they were when its answer was read.
+struct Shown {
+  TensorFile file;
+  std::vector<std::uint64_t> sums;  // of its tensors
+};
+
 class WorkerSession : public device::Session {
  public:
   WorkerSession(std::shared_ptr<ChildProcess> child, Case resolved, WorkerManners manners)
@@ -55,6 +78,7 @@ class WorkerSession : public device::Session {
   device::RunResult run(device::RunMode mode) override;
   Measurement time(const device::TimingPlan& plan) override;
   Case resolved() const override { return case_; }
+  std::string late_write() const;
 
  private:
   TensorSet given_inputs() const;
@@ -63,6 +87,8 @@ class WorkerSession : public device::Session {
   void own_file(const std::string& path, device::RunResult& result) const;
   void clear_unowned_rows(TensorSet& outputs) const;
   void report_changes(device::RunResult& result) const;
+  void watch(TensorFile file, const TensorSet& as_read);
+  std::string late_output() const;
   Json ask_run(const Json& request);
 
   std::shared_ptr<ChildProcess> child_;
@@ -73,6 +99,7 @@ class WorkerSession : public device::Session {
 
   TensorSet inputs_, given_;          // given_: what a foreign worker was shown, as it was
   std::optional<TensorFile> shared_;  // the inputs as the worker sees them
+  std::vector<Shown> shown_;          // the outputs of the last runs of a foreign worker
 };
 
 /// The routing that the harness works out: a layer kernel may take it instead of the logits.
@@ -155,6 +182,36 @@ void WorkerSession::report_changes(device::RunResult& result) const {
   if (std::string damage = shared_->damage(); !damage.empty()) result.reports.push_back(damage);
 }
 
+void WorkerSession::watch(TensorFile file, const TensorSet& as_read) {
+  std::size_t bytes = 0;
+  for (const Tensor& t : as_read.all()) bytes += t.bytes();
+  if (bytes > kMostWatched) return;
+  Shown shown{std::move(file), {}};
+  for (const Tensor& t : as_read.all()) shown.sums.push_back(content_sum(t.data(), t.bytes()));
+  if (shown_.size() == kWatchedRuns) shown_.erase(shown_.begin());
+  shown_.push_back(std::move(shown));
+}
+
+/// The first output of an earlier run that is not what it was when the answer came.
+std::string WorkerSession::late_output() const {
+  for (const Shown& shown : shown_) {
+    const std::vector<Tensor>& tensors = shown.file.tensors().all();
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (content_sum(tensors[i].data(), tensors[i].bytes()) != shown.sums[i])
+        return fmt::format("the kernel wrote into '{}' after its answer", tensors[i].name());
+    if (const std::string damage = shown.file.damage(); !damage.empty()) return damage + ", after its answer";
+  }
+  return "";
+}
+
+/// The same, and the inputs, which nobody may write to by now.
+std::string WorkerSession::late_write() const {
+  if (std::string late = late_output(); !late.empty() || own() || !shared_) return late;
+  device::RunResult now;
+  report_changes(now);
+  return now.reports.empty() ? "" : now.reports.front() + ", after its answer";
+}
+
 /// What an answer to `run` holds beside the outputs. Throws BadInput or a JSON exception where it has no such
 /// form.
 void read_findings(const Json& answer, Trust trust, device::RunResult& result) {
@@ -201,8 +258,10 @@ device::RunResult WorkerSession::run(device::RunMode mode) {
     child_->give_up(fmt::format("the worker process answered 'run' with wrong counts: {}", e.what()));
   }
   if (prepared) {
+    if (std::string late = late_output(); !late.empty()) result.reports.push_back(late);
     if (!answer.contains("outputs")) result.outputs = copy_of(prepared->tensors());
     if (std::string damage = prepared->damage(); !damage.empty()) result.reports.push_back(damage);
+    if (!answer.contains("outputs") && result.reports.empty()) watch(std::move(*prepared), result.outputs);
     clear_unowned_rows(result.outputs);
     report_changes(result);
   }
@@ -230,6 +289,11 @@ Measurement WorkerSession::time(const device::TimingPlan& plan) {
 }
 
 }  // namespace
+
+std::string late_write(const device::Session& session) {
+  const auto* worker = dynamic_cast<const WorkerSession*>(&session);
+  return worker == nullptr ? "" : worker->late_write();
+}
 
 std::unique_ptr<device::Session> make_worker_session(std::shared_ptr<ChildProcess> child, Case resolved,
                                                      WorkerManners manners) {

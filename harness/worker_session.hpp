@@ -23,4 +23,8 @@ struct WorkerManners {
 std::unique_ptr<device::Session> make_worker_session(std::shared_ptr<ChildProcess> child, Case resolved,
                                                      WorkerManners manners);
 
+/// One line about a write of a foreign worker into outputs or inputs after its last answers, as far as one
+/// has happened by now; empty = none, or a session of another kind. Costs a reading of the tensors.
+std::string late_write(const device::Session& session);
+
 }  // namespace moe::harness

@@ -258,8 +258,8 @@ class Call:
         if due and value.dtype == np.dtype(NUMPY_TYPES[due]):
             return value, due
         plain = {np.dtype(numpy): name for name, numpy in NUMPY_TYPES.items() if name[:2] not in ("F8", "BF")}
-        if value.dtype not in plain or (due in WORDS and value.dtype.kind in "iu"):
-            raise TypeError(f"{self.kernel.name} gave {value.dtype} where {WORDS.get(due, due)} is due")
+        if value.dtype not in plain or (due in WORDS and value.dtype.kind in "biu"):
+            raise TypeError(f"{self.kernel.name} gave {value.dtype} where {WORDS.get(due, due or 'none but ' + ', '.join(self.kernel.outputs))} is due")
         return value, plain[value.dtype]
 
     def findings(self):  # moeproof itself looks at the shared bytes; a_scale may be a copy

@@ -361,6 +361,16 @@ def signed_words(a, w):
 
 
 @wrong
+def flags(a, w):
+    return np.zeros(a.shape[:-1] + (w.shape[1],), bool)
+
+
+@wrong
+def misspelt(a, w):
+    return {"cc": np.zeros(a.shape[:-1] + (w.shape[1],), np.uint16)}
+
+
+@wrong
 def nested_lists(a, w):
     return [[[0.0] * w.shape[1]] * a.shape[1]] * len(w)
 

@@ -48,6 +48,8 @@ WRONG = [  # kernel, verdict, words of the reason
     ("prints", "passed", ""),
     ("another_type", "failed", "f16"),
     ("signed_words", "crashed", "signed_words gave int16 where bf16 (its words as uint16, or float32"),
+    ("flags", "crashed", "flags gave bool where bf16 (its words as uint16, or float32"),
+    ("misspelt", "crashed", "misspelt gave uint16 where none but c is due"),
     ("nested_lists", "crashed", "nested_lists returned 4 values; its outputs are c, an array each"),
     ("joined_rows", "passed", ""),
     ("longer_experts", "failed", "'c' is [4, 16, 256] where [4, 8, 256] is due"),

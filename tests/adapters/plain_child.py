@@ -114,6 +114,8 @@ def fault(q):
         print(json.dumps({"error": "kernel", "message": "ValueError: no such tile"}), flush=True)
     if FAULT == "refuse-late":
         print(json.dumps({"refusal": "not on Mondays"}), flush=True)
+    if FAULT == "refuse-late-mute":
+        print(json.dumps({"refusal": ""}), flush=True)
     if FAULT == "type":
         print(json.dumps({"reports": 7}), flush=True)
     if FAULT == "report":
@@ -135,7 +137,7 @@ def fault(q):
     if FAULT in OWN_FILES:
         own_file(q["outputs"])
     return FAULT in STRANGE or FAULT in OWN_FILES + ("deep", "deep-error", "bad-input", "counts", "fifo",
-                                 "garbage", "number", "raise", "refuse-late", "type", "report", "no-file")
+                                 "garbage", "number", "raise", "refuse-late", "refuse-late-mute", "type", "report", "no-file")
 
 
 runs, inputs, problem = 0, None, None
@@ -159,6 +161,16 @@ for line in sys.stdin:
             answer["name"] = "x" * 50_000_000
         if FAULT == "long-word":
             answer["kernels"][0]["ops"] = ["x" * 5_000_000]
+        if FAULT == "bad-outputs":
+            answer["kernels"][0]["outputs"] = ["topk_ids", "nope"]
+        if FAULT == "bare-refusal":
+            answer = {"refusal": "no GPU\nhere"}
+        if FAULT == "half-hello":
+            print("x" * 3000, end="", flush=True)
+            time.sleep(1000)
+        if FAULT == "twins":
+            print('{"protocol": 1, "protocol": 2, "name": "plain", "kernels": [{"name": "topk"}]}', flush=True)
+            continue
         if FAULT == "bad-hello":
             answer["kernels"][0]["ops"] = ["tpok"]
     elif q["do"] == "open":
@@ -166,6 +178,8 @@ for line in sys.stdin:
         answer = {"refusal": "only even tokens"} if FAULT == "odd" and problem["tokens"] % 2 else {}
         if FAULT == "refuse-mute":
             answer = {"refusal": ""}
+        if FAULT == "open-crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
         if FAULT == "another-case":  # judged by it, a kernel that does nothing would be right
             answer["resolved"] = q["case"].replace("tokens=9", "tokens=0")
         if FAULT == "bad-open":
@@ -191,6 +205,11 @@ for line in sys.stdin:
         if FAULT == "second-run" and runs == 2:  # another right answer: one ulp in a weight
             memory, begin, _ = outputs["topk_weights"]
             memory[begin] ^= 1
+        if FAULT == "late-output" and runs == 1:  # into the outputs of this run, while the next one goes on
+            memory, begin, _ = outputs["topk_weights"]
+            threading.Timer(0.02, memory.__setitem__, [begin, memory[begin] ^ 1]).start()
+        if FAULT == "late-output" and runs == 2:
+            time.sleep(0.2)
         if FAULT == "unwritten":
             memory, _, end = outputs["topk_weights"]
             memory[end - 4:end] = b"\xff\xff\xff\xff"

@@ -34,13 +34,15 @@ FAULTS = [  # fault, verdict, words of the reason
     ("raise", "crashed", "the kernel raised ValueError: no such tile"),
     ("type", "crashed", "wrong type"),
     ("refuse-late", "refused", "not on Mondays"),
-    ("refuse-mute", "refused", "kernel 'topk' refuses it, and does not say why"),
+    ("refuse-late-mute", "refused", "refused without a reason"),
+    ("refuse-mute", "refused", "refused without a reason"),
     ("odd", "refused", "only even tokens"),
     ("report", "failed", "a stream was left unsynchronised"),
     ("no-file", "failed", "/no/such/file"),
     ("behind", "failed", "out of bounds: 1 bytes behind the end of 'topk_weights'"),
     ("front", "failed", "out of bounds: 1 bytes in front of 'topk_weights'"),
     ("input", "failed", "changed its input 'router_logits'"),
+    ("late-output", "failed", "wrote into 'topk_weights' after its answer"),
     ("second-run", "failed", "two runs gave different bytes"),
     ("unwritten", "failed", "routing of token 8"),
     ("shrink", "passed", ""),
@@ -152,7 +154,19 @@ def main():
     # The replay line repeats the verdict in a shell, as a user would paste it.
     again = subprocess.run(raised.verdict["replay"], shell=True, capture_output=True, text=True)
     t.hold(again.returncode == 1 and "no such tile" in again.stdout, "a replay line replays", again)
-    for fault, words in (("version", "speaks protocol 2, this program speaks 1"), ("bad-hello", "did you mean 'topk'"),
+    # A case that was lost or refused before it was open names the kernel that did it, and replays.
+    for fault, word, status in (("open-crash", "crashed", 1), ("odd", "refused", 77)):
+        line = child(fault).verdict["replay"]
+        again = subprocess.run(line, shell=True, capture_output=True, text=True)
+        t.hold("kernel=topk " in line and again.returncode == status and f"{word}: " in again.stdout, f"the replay line of {fault}", again)
+    unknown = child("none", SIZES + ["--op", "combine", "--tokens", "9"])
+    t.expect(unknown, "refused", "no kernel of the process takes op combine", "no kernel")
+    t.hold("kernel=" not in unknown.verdict["replay"], "a kernel's name where none takes the case", unknown)
+    begun = child("half-hello", TOPK[:-1] + ["1s"])
+    t.hold(begun.status == 2 and "no answer within 1 s (3000 bytes came, without a line end)" in begun.err, "half an answer", begun)
+    for fault, words in (("bad-outputs", "outputs: 'nope' is none of topk_ids, topk_weights"), ("twins", "'protocol' stands twice"),
+                         ("bare-refusal", r"the worker says no 'protocol', this program speaks 1; the worker refuses: no GPU\x0ahere"),
+                         ("version", "speaks protocol 2, this program speaks 1"), ("bad-hello", "did you mean 'topk'"),
                          ("long-hello", "wrote 16 MB without a line end"), ("long-word", "is none of topk, align"),
                          ("mute", "ended with exit status 1; it wrote: no module named torch"),
                          ("silent", "ended with exit status 0 before it answered 'hello': does its file call serve()?")):

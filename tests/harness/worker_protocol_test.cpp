@@ -6,11 +6,13 @@
 #include <rapidcheck/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "fixtures/problem/errors.hpp"
+#include "harness/due_outputs.hpp"
 #include "harness/tensor_file.hpp"
 
 namespace moe::harness {
@@ -76,6 +78,45 @@ Json greeting_of(const char* quants, const char* semantics) {
 
 // A declaration that some scheme of the kernel cannot have must be said before a case costs anything; one
 // that all its schemes can have must not be refused.
+// Would catch outputs that no op of the kernel has, which would be waited for in vain.
+TEST(WorkerProtocol, OutputsAreThoseOfTheKernelsOps) {
+  const auto hello = [](const char* ops, const char* outputs) {
+    return Json::parse(std::string(R"({"protocol":1,"kernels":[{"name":"k","ops":)") + ops +
+                       R"(,"outputs":)" + outputs + "}]}");
+  };
+  EXPECT_NO_THROW(read_hello(hello(R"(["moe_layer"])", R"(["gemm1","out"])")));
+  EXPECT_NO_THROW(read_hello(hello("[]", R"(["sorted_token_ids","o_codes","c"])")));
+  EXPECT_THROW(read_hello(hello(R"(["combine"])", R"(["c"])")), BadInput);
+  try {
+    read_hello(hello(R"(["combine"])", R"(["nope"])"));
+    ADD_FAILURE() << "an unknown output was taken";
+  } catch (const BadInput& e) {
+    EXPECT_STREQ(e.what(), "outputs: 'nope' is none of out");
+  }
+  for (int op = 0; op <= int(Op::inv_rope_quant); ++op) {
+    Problem p;
+    p.op = Op(op);
+    const auto names = output_names(Op(op));
+    for (const DueTensor& due : due_outputs(p))
+      EXPECT_NE(std::find(names.begin(), names.end(), due.name), names.end()) << due.name;
+    EXPECT_FALSE(names.empty());
+  }
+}
+
+// Would catch a refusal whose text is lost, and true taken for the number 1.
+TEST(WorkerProtocol, ARefusalKeepsItsWords) {
+  EXPECT_EQ(read_hello(Json::parse(R"({"protocol":1,"refusal":""})")).refusal,
+            "refused without a reason (an empty text)");
+  try {
+    read_hello(Json::parse(R"({"refusal":"no GPU here"})"));
+    ADD_FAILURE() << "a greeting without a protocol was taken";
+  } catch (const BadInput& e) {
+    EXPECT_STREQ(e.what(),
+                 "the worker says no 'protocol', this program speaks 1; the worker refuses: no GPU here");
+  }
+  EXPECT_THROW(read_semantics({{"amax_floor", true}}, {}), BadInput);
+}
+
 TEST(WorkerProtocol, ADeclarationIsReadForTheSchemesOfItsKernel) {
   EXPECT_NO_THROW(read_hello(greeting_of(R"(["token_channel"])", R"({"promote_k":96})")));
   EXPECT_THROW(read_hello(greeting_of(R"(["token_channel","block128"])", R"({"promote_k":96})")), BadInput);
