@@ -12,13 +12,14 @@
 namespace moe::harness {
 namespace {
 
-/// "1,605,632" or "16.46"; ncu writes n/a where a metric does not exist on a card.
+/// "1,605,632" or "16.46", 0 or more; ncu writes n/a where a metric does not exist on a card.
 std::optional<double> number(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return {};
-  return value;
+  constexpr double kMost = 1e30;  // far beyond any counter, and finite in any unit
+  return value >= 0 && value <= kMost ? std::optional(value) : std::nullopt;  // NaN is neither
 }
 
 /// ncu picks units by the size of a value, unless it was told not to.
