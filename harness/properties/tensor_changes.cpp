@@ -30,7 +30,8 @@ bool is_filled(const Tensor& t, std::int64_t row) {
   return t.filled_groups.empty() || t.filled_groups[std::size_t(row)] != 0;
 }
 
-constexpr const char* kTokenTensors[] = {"hidden", "router_logits", "topk_ids", "topk_weights"};
+constexpr const char* kTokenTensors[] = {"o",        "positions",   "hidden", "router_logits",
+                                         "topk_ids", "topk_weights"};
 constexpr const char* kPairTensors[] = {"gemm1", "gemm2"};
 
 }  // namespace
