@@ -18,6 +18,14 @@
 namespace moe::harness {
 namespace {
 
+/// A folder for the table; one that is there is fine.
+void make_folder(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::create_directories(path, failed);
+  if (failed)
+    throw BadInput(fmt::format("--out {}: no folder can be made there: {}", path, failed.message()));
+}
+
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kShown = 4;  // tiles to measure first
@@ -79,6 +87,7 @@ std::vector<std::int64_t> batches_of(const Options& o) {
 
 int cmd_tune(const Options& o, const Streams& s) {
   require_writable(o.output);
+  if (!o.out.empty()) make_folder(o.out);
   Problem layer = base_problem(o.problem);
   layer.routing.load = o.problem.loads.at(0);
   validate(layer);

@@ -202,15 +202,16 @@ std::int64_t width(std::int64_t unit, std::int64_t few, bool ragged) {
 /// Few experts, where all rows crowd, as often as many.
 int expert_count(int size) { return *pick(0, 3) == 0 ? *pick(1, 4) : *pick(1, 4 + size / 4); }
 
-/// align by itself: experts of another rank, and more ids than are ranked (128) or counted by one warp
-/// (2048).
+/// align by itself, in turn: experts of another rank, and more ids than are ranked (128) or counted by one
+/// warp (2048), which each second case has.
 void choose_align_case(Problem& p, int turn) {
   MoeShape& s = p.shape;
   if (turn % 2 == 0) {
     s.experts = 2 * s.experts;
     s.ep = 2, p.rank = *pick(0, 2);
   }
-  if (turn % 4 != 0) s.tokens = *gen::element<std::int64_t>(136, 2056, 2300, 2600) / s.top_k;
+  if (turn % 4 == 2) s.tokens = 136 / s.top_k;
+  if (turn % 2 == 1) s.tokens = *gen::element<std::int64_t>(2056, 2300, 2600) / s.top_k;
 }
 
 /// Two ranks: what belongs to another one must be skipped, and ids count from the first expert of this one.

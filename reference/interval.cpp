@@ -1,18 +1,29 @@
 #include "reference/interval.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <stdexcept>
 
 namespace moe::reference {
 namespace {
 
-// Nearest multiple of the format's unit at |x|, ties to even (std::nearbyint in the default rounding mode).
+// The exponent of a number that is neither zero nor subnormal; below all formats' for those.
+int exponent_of(double x) { return int(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7FF) - 1023; }
+
+// Nearest multiple of the format's unit at |x|, ties to even: at 1.5 * 2^52 units a double's last bit is one
+// unit, so that an addition rounds there; what the sum had before is taken off again without rounding. Zeros
+// keep their sign.
 double round_significand(double x, int fraction_bits, int min_exponent) {
+  constexpr int kLargest = 900;  // far behind every format: 1.5 * 2^52 units are still finite
   if (x == 0 || !std::isfinite(x)) return x;
-  const int exponent = std::max(std::ilogb(x), min_exponent);
-  const int unit = exponent - fraction_bits;
-  return std::ldexp(std::nearbyint(std::ldexp(x, -unit)), unit);
+  const int exponent = std::max(exponent_of(x), min_exponent);
+  if (exponent > kLargest) return x;
+  const auto shift = std::uint64_t(exponent - fraction_bits + 52 + 1023) << 52;
+  const double large = 1.5 * std::bit_cast<double>(shift);
+  return std::copysign((x + large) - large, x);
 }
 
 }  // namespace

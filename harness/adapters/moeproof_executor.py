@@ -291,7 +291,7 @@ def serve(kernels=None, refusal=None):
     lines, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a kernel prints is no answer: it goes to standard error
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # and what it reads is no request
-    kernels, call = {k.name: k for k in kernels or _kernels}, None
+    kernels, call = {k.name: k for k in kernels or [k for k in _kernels if k.function.__module__ == "__main__"] or _kernels}, None
     for line in lines:
         q, answer = json.loads(line), {}
         try:

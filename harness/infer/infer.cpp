@@ -237,7 +237,13 @@ std::string_view name(FieldState state) {
 
 bool Inference::knows(LayerStage stage) const {
   const bool seen = std::find(stages.begin(), stages.end(), name(stage)) != stages.end();
+  // One kernel multiplies in both GEMMs of a layer: what is no known sum in one fits another in the other by
+  // chance.
+  const auto is_gemm = [](std::string_view s) {
+    return s == name(LayerStage::gemm1) || s == name(LayerStage::gemm2);
+  };
   const auto touches = [&](const Contradiction& c) {
+    if (is_gemm(name(stage)) && is_gemm(c.stage)) return true;
     if (c.stage_only || c.stage == name(stage)) return c.stage == name(stage);
     for (int behind = int(stage); behind < kLayerStages; ++behind)
       if (c.stage == name(LayerStage(behind))) return true;

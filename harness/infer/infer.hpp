@@ -58,7 +58,7 @@ struct Inference {
   bool asked() const { return refusal.empty() && !failure; }
   /// Something was found and nothing contradicts it.
   bool known() const { return asked() && contradictions.empty() && !left.empty(); }
-  /// The same of one stage, whatever the others do.
+  /// The same of one stage, whatever the others do; both GEMMs of a layer are known or neither.
   bool knows(LayerStage stage) const;
   /// "vllm-triton", "moeproof or deepgemm", "scale_order product_fma, ... (no preset)", "unknown: ...".
   std::string summary() const;

@@ -95,9 +95,12 @@ std::string tensor_difference(Subject& s, const Tensor& got_tensor, const Tensor
     throw NotApplicable(fmt::format("{} has other columns", got_tensor.name()));
   std::int64_t seen = 0, nonzero = 0;
   std::string found;
-  const auto rows = got.rows == 1 && map.size() != 1 ? 1 : std::int64_t(map.size());
+  // one scale for all rows
+  const bool whole =
+      got.rows == 1 && map.size() != 1 && std::string_view(got_tensor.name()).ends_with("_scale");
+  const auto rows = whole ? 1 : std::int64_t(map.size());
   for (std::int64_t row = 0; row < std::min(rows, got.rows) && found.empty(); ++row) {
-    const std::int64_t other = rows == 1 && map.size() != 1 ? 0 : map[std::size_t(row)];
+    const std::int64_t other = whole ? 0 : map[std::size_t(row)];
     if (other < 0 || other >= want.rows) continue;
     if (!counted.empty() && (std::size_t(row) >= counted.size() || !counted[std::size_t(row)])) continue;
     for (std::int64_t c = 0; c < got.columns; ++c) {

@@ -33,7 +33,22 @@ void double_up_half(const Subject& s, TensorSet& inputs) {
   }
 }
 
+/// No scale of a row that holds something may stand at its floor, where it does not grow with the row. The
+/// highest in use: vLLM's per token, 1 / (448 * 512).
+void require_scales_above_floor(const TensorSet& outputs) {
+  const Tensor *codes = outputs.find("act_codes"), *scales = outputs.find("act_scale");
+  if (codes == nullptr || scales == nullptr || codes->empty() || scales->size() == 0) return;
+  const std::int64_t rows = codes->dim(0), columns = codes->size() / rows, each = scales->size() / rows;
+  for (std::int64_t row = 0; row < rows && each > 0; ++row) {
+    const auto values = codes->as<std::uint8_t>().subspan(std::size_t(row * columns), std::size_t(columns));
+    if (std::all_of(values.begin(), values.end(), [](std::uint8_t c) { return (c & 0x7F) == 0; })) continue;
+    for (const float scale : scales->as<float>().subspan(std::size_t(row * each), std::size_t(each)))
+      if (scale <= 1.0f / (448 * 512)) throw NotApplicable("a scale stands at its floor");
+  }
+}
+
 std::string up_scale(Subject& s) {
+  require_scales_above_floor(s.outputs());
   TensorSet inputs = s.inputs();
   double_up_half(s, inputs);
   if (inputs.has("w2_bias")) scale_all(inputs, "w2_bias", 2);

@@ -36,7 +36,9 @@ std::string weight_of_zero(Subject& s) {
   TensorSet other = weightless;
   if (s.op() == Op::combine) {
     RowMap rows = identity_map(s.shape().pairs());
-    for (std::size_t i = k - 1; i < rows.size(); i += k) rows[i] = std::int64_t(i - 1);
+    const auto ids = ids_of(s.inputs());
+    for (std::size_t i = k - 1; i < rows.size(); i += k)
+      if (s.is_local(ids[i - 1])) rows[i] = std::int64_t(i - 1);  // another rank's row may hold anything
     take_rows(other, "gemm2", rows);
   } else {
     own(other, "topk_ids");

@@ -302,5 +302,20 @@ TEST(Infer, AnUndeclaredKernelIsJudgedToTheBit) {
   EXPECT_EQ(executor.opened, 4);  // not asked again
 }
 
+// Catches: GEMM 2 judged to the bit by a sum that it fits by chance, while GEMM 1, the same kernel, fits
+// none.
+TEST(Inference, BothGemmsAreKnownOrNeither) {
+  Inference found;
+  found.layer = case_of({}).problem;
+  for (const auto stage : {LayerStage::gemm1, LayerStage::act_quant, LayerStage::gemm2, LayerStage::combine})
+    found.stages.emplace_back(name(stage));
+  found.left = {semantics_preset("vllm-triton", {})};
+  EXPECT_TRUE(found.knows(LayerStage::gemm1) && found.knows(LayerStage::gemm2));
+  found.contradictions = {{"chains", std::string(name(LayerStage::gemm1)), true, "differs"}};
+  EXPECT_FALSE(found.knows(LayerStage::gemm1));
+  EXPECT_FALSE(found.knows(LayerStage::gemm2));
+  EXPECT_TRUE(found.knows(LayerStage::act_quant) && found.knows(LayerStage::combine));
+}
+
 }  // namespace
 }  // namespace moe::harness

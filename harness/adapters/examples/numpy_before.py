@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 from moeproof_executor import e4m3_to_f32, f32_to_bf16, kernel, serve  # noqa: E402
 
 
