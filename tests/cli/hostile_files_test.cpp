@@ -11,7 +11,8 @@ class HostileFiles : public Program {};
 // Would catch an option whose file is read without end, waited for, or taken for an empty one.
 TEST_F(HostileFiles, DevicesAndFoldersAreNoFiles) {
   const std::string line = "--case 'op=combine tokens=9 hidden=256 inter=128 experts=4 top_k=2'";
-  for (const std::string& path : {std::string("/dev/zero"), folder_.string()}) {
+  // /proc/kmsg is a regular file that waits for its next line; who may not open it is told that.
+  for (const std::string& path : {std::string("/dev/zero"), std::string("/proc/kmsg"), folder_.string()}) {
     for (const std::string& command :
          {"predict " + kSmall + "--load trace:" + path, "check --executor reference --suite " + path,
           "compare --against " + path, "compare --ncu " + path + " " + line,
@@ -27,6 +28,9 @@ TEST_F(HostileFiles, DevicesAndFoldersAreNoFiles) {
         "compare --tuned /dev/zero --against /dev/zero"})
     refuses(command, "zero");
   refuses("predict " + kSmall + "--weights /dev/zero", "/dev/zero");
+  for (const char* command : {"predict --model /proc/kmsg", "lint /proc/kmsg", "limits --public /proc/kmsg x.json",
+                              "check --self-test build/none --resume /proc/kmsg"})
+    refuses(command, "kmsg");
 }
 
 // Would catch a message as long as the file that it is about.
