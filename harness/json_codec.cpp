@@ -120,6 +120,7 @@ Json to_json(const Prediction& p) {
   j["hbm_bytes"] = p.hbm_bytes;
   j["l2_bytes"] = p.l2_bytes;
   j["shared_bytes"] = p.shared_bytes;
+  if (p.counts.shared_wavefronts) j["shared_wavefronts"] = p.counts.shared_wavefronts;
   j["bank_conflicts"] = p.bank_conflicts;
   j["parts"] = Json::array();
   for (const Part& part : p.parts) {

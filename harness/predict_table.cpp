@@ -49,6 +49,13 @@ std::string instructions(const Counts& counts) {
   return text.empty() ? "-" : text;
 }
 
+/// Of all passes of shared memory; a kernel whose accesses the model does not know has none to show.
+std::string conflicts_text(const Prediction& p) {
+  if (p.counts.shared_wavefronts == 0) return "-";
+  return fmt::format("{} ({})", p.bank_conflicts,
+                     percent_text(double(p.bank_conflicts) / double(p.counts.shared_wavefronts)));
+}
+
 std::string speedup_row(const std::vector<CaseRecord>& records) {
   std::vector<std::string> cells;
   std::string baseline;
@@ -88,6 +95,7 @@ std::string predict_table(const std::vector<CaseRecord>& records, const std::str
   out += row("bytes from HBM", records, [](const Prediction& q) { return bytes_text(q.hbm_bytes); });
   out += row("bytes from L2", records, [](const Prediction& q) { return bytes_text(q.l2_bytes); });
   out += row("bytes from shared", records, [](const Prediction& q) { return bytes_text(q.shared_bytes); });
+  out += row("bank conflicts", records, [](const Prediction& q) { return conflicts_text(q); });
   out += row("tiles", records, [](const Prediction& q) { return std::to_string(q.counts.tiles); });
   out += row("instructions", records, [](const Prediction& q) { return instructions(q.counts); });
   for (const CaseRecord& r : records)

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
 
 namespace moe::sim {
 namespace {
@@ -11,18 +10,19 @@ int lanes_at_once(int width) { return 32 * kSharedBankBytes / width; }
 
 /// Largest number of different words that one bank must deliver to these lanes.
 int passes_of_group(std::span<const std::int64_t> addresses, int width) {
-  std::array<std::vector<std::int64_t>, kSharedBanks> words;
+  std::array<std::int64_t, kSharedBanks> words;  // lanes x words a lane
+  std::size_t count = 0;
   for (std::int64_t address : addresses) {
-    if (address < 0) continue;
-    for (int byte = 0; byte < width; byte += kSharedBankBytes) {
-      const std::int64_t word = (address + byte) / kSharedBankBytes;
-      std::vector<std::int64_t>& bank = words[std::size_t(word % kSharedBanks)];
-      if (std::find(bank.begin(), bank.end(), word) == bank.end()) bank.push_back(word);
-    }
+    for (int byte = 0; address >= 0 && byte < width; byte += kSharedBankBytes)
+      words[count++] = (address + byte) / kSharedBankBytes;
   }
-  std::size_t most = 0;
-  for (const auto& bank : words) most = std::max(most, bank.size());
-  return int(most);
+  std::sort(words.begin(), words.begin() + std::ptrdiff_t(count));
+  const auto end = std::unique(words.begin(), words.begin() + std::ptrdiff_t(count));
+  std::array<int, kSharedBanks> load{};
+  int most = 0;
+  for (auto word = words.begin(); word != end; ++word)
+    most = std::max(most, ++load[std::size_t(*word % kSharedBanks)]);
+  return most;
 }
 
 int groups(std::size_t lanes, int width) {
@@ -43,17 +43,6 @@ int shared_passes(std::span<const std::int64_t> addresses, int width) {
 
 int bank_conflicts(std::span<const std::int64_t> addresses, int width) {
   return shared_passes(addresses, width) - groups(addresses.size(), width);
-}
-
-int fragment_conflicts() {
-  int conflicts = 0;
-  for (int step = 0; step < 8; ++step) {
-    std::array<std::int64_t, 32> addresses;
-    for (int lane = 0; lane < 32; ++lane)
-      addresses[std::size_t(lane)] = swizzled(lane / 4, 16 * step + 4 * (lane % 4));
-    conflicts += bank_conflicts(addresses, 4);
-  }
-  return conflicts;
 }
 
 }  // namespace moe::sim

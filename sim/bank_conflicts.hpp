@@ -23,8 +23,4 @@ constexpr std::int64_t swizzled(std::int64_t row, std::int64_t byte) {
   return row * 128 + (byte ^ (row % 8 * 16));
 }
 
-/// Conflicts of the fragment reads of normal_mma in one k-block of one warp and 8 rows: eight reads of 4
-/// bytes, lane l taking row l / 4 and bytes 16 * step + 4 * (l % 4).
-int fragment_conflicts();
-
 }  // namespace moe::sim

@@ -2,6 +2,7 @@
 
 #include "fixtures/problem/auto_tile.hpp"
 #include "sim/instruction.hpp"
+#include "sim/shared_accesses.hpp"
 #include "sim/tiles.hpp"
 
 namespace moe::sim {
@@ -17,6 +18,9 @@ Counts gemm_counts(const GemmShape& gemm, const ExpertLoad& load, std::int64_t p
   counts.mma = kblocks * instructions.mma;
   counts.tma_load_bytes = kblocks * gemm.load_bytes();
   counts.tma_loads = kblocks * gemm.loads();
+  const SharedAccesses shared = shared_accesses(gemm, load, counts.ctas);
+  counts.shared_wavefronts = shared.wavefronts;
+  counts.bank_conflicts = shared.conflicts;
   return counts;
 }
 

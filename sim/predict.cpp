@@ -109,8 +109,8 @@ void add_gemm(Prediction& prediction, Totals& totals, const Hardware& hardware, 
   prediction.hbm_bytes += time.traffic.hbm();
   prediction.l2_bytes += time.traffic.l2();
   prediction.shared_bytes += time.shared_bytes;
-  prediction.bank_conflicts += time.bank_conflicts;
   prediction.counts += family.counts(gemm);
+  prediction.bank_conflicts = prediction.counts.bank_conflicts;
 }
 
 void add_small(Prediction& prediction, const Hardware& hardware, const Elementwise& kernel) {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <vector>
 
-#include "sim/bank_conflicts.hpp"
 #include "sim/clock.hpp"
 #include "sim/instruction.hpp"
 #include "sim/tiles.hpp"
@@ -146,10 +145,6 @@ GemmTime schedule_gemm(const Hardware& hardware, const GemmShape& gemm, const Ex
   GemmTime time = complete(hz);
   time.shared_bytes = double(time.tiles) * double(gemm.kblocks()) *
                       (double(gemm.load_bytes()) + time.kblock.shared * hardware.shared_bytes_per_cycle);
-  if (gemm.layout == Layout::normal_mma) {  // wgmma reads swizzled operands without conflicts
-    const std::int64_t fragments = kblock_instructions(gemm).shared_loads / 8;
-    time.bank_conflicts = time.tiles * gemm.kblocks() * fragments * fragment_conflicts();
-  }
   time.limit = limit_of(time);
   return time;
 }

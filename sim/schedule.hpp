@@ -23,7 +23,6 @@ struct GemmTime {
   double tensor_active = 0;     // share of SM cycles in which the tensor pipe works
   double shared_bytes = 0;      // written by TMA and read by the math warps
   std::int64_t tiles = 0, grid = 0;
-  std::int64_t bank_conflicts = 0;  // of operand reads
   Traffic traffic;
   KblockCost kblock;
   Limit limit = Limit::hbm;

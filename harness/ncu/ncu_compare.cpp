@@ -18,8 +18,9 @@
 namespace moe::harness {
 namespace {
 
-constexpr double kBytesWidth = 0.02;  // relative, of bytes from DRAM
-constexpr double kActivePoints = 3;   // of the tensor pipe's activity
+constexpr double kBytesWidth = 0.02;    // relative, of bytes from DRAM
+constexpr double kPassesWidth = 0.001;  // a compiler may read a word again
+constexpr double kActivePoints = 3;     // of the tensor pipe's activity
 constexpr double kActiveRelative = 0.15;
 constexpr int kWarpsPerWarpgroup = 4;  // the pipe counts a wgmma once for each
 
@@ -165,14 +166,29 @@ NcuQuantity rate(const Expected& e, const NcuLaunch& launch) {
   return quantity("DRAM rate", "B/s", predicted, counted);
 }
 
+/// Both of shared memory; empty where the model does not know the kernel's accesses, as of Triton's.
+std::optional<double> of_shared(const Expected& e, std::int64_t count) {
+  return e.gemm.counts.shared_wavefronts > 0 ? std::optional<double>(double(count)) : std::nullopt;
+}
+
+NcuQuantity passes(const Expected& e, const NcuLaunch& launch) {
+  NcuQuantity q = quantity("passes of shared memory", "", of_shared(e, e.gemm.counts.shared_wavefronts),
+                           launch.shared_passes());
+  if (!both(q)) return q;
+  q.good = std::abs(*q.predicted - *q.counted) <= kPassesWidth * *q.counted;
+  if (*q.predicted == *q.counted) q.verdict = "equal";
+  return q;
+}
+
 NcuQuantity conflicts(const Expected& e, const NcuLaunch& launch) {
-  NcuQuantity q = quantity("bank conflicts", "", double(e.gemm.time.bank_conflicts), launch.bank_conflicts());
+  NcuQuantity q =
+      quantity("bank conflicts", "", of_shared(e, e.gemm.counts.bank_conflicts), launch.bank_conflicts());
   if (!both(q)) return q;
   q.good = *q.predicted == *q.counted;
   if (q.good)
     q.verdict = "equal";
-  else if (const auto passes = launch.shared_passes(); passes && *passes > 0)
-    q.verdict = fmt::format("{:+.1f} % of all passes", 100 * (*q.predicted - *q.counted) / *passes);
+  else if (const auto all = launch.shared_passes(); all && *all > 0)
+    q.verdict = fmt::format("{:+.1f} % of all passes", 100 * (*q.predicted - *q.counted) / *all);
   return q;
 }
 
@@ -212,7 +228,7 @@ std::string explain(const NcuStage& stage, const Expected& e) {
 NcuStage compare_stage(const Expected& e, const NcuLaunch& launch) {
   NcuStage stage{e.gemm.name,
                  {instructions(e, launch), dram(e, launch), rate(e, launch), activity(e, launch),
-                  work(e, launch), conflicts(e, launch), time(e, launch)},
+                  work(e, launch), passes(e, launch), conflicts(e, launch), time(e, launch)},
                  ""};
   stage.why = explain(stage, e);
   return stage;

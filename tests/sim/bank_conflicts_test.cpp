@@ -31,10 +31,13 @@ TEST(BankConflicts, OfKnownPatterns) {
 
 // A swizzle applied to the wrong bits: fragment reads are free of conflicts with it and eight-fold without.
 TEST(BankConflicts, SwizzleFreesTheFragmentReads) {
-  EXPECT_EQ(fragment_conflicts(), 0);
-  std::vector<std::int64_t> plain;
-  for (int lane = 0; lane < 32; ++lane) plain.push_back(lane / 4 * 128 + lane % 4 * 4);
+  std::vector<std::int64_t> plain, swizzles;
+  for (int lane = 0; lane < 32; ++lane) {
+    plain.push_back(lane / 4 * 128 + lane % 4 * 4);
+    swizzles.push_back(swizzled(lane / 4, lane % 4 * 4));
+  }
   EXPECT_EQ(bank_conflicts(plain, 4), 7);
+  EXPECT_EQ(bank_conflicts(swizzles, 4), 0);
 }
 
 // The count may not depend on which lane asks for which word, nor grow when lanes drop out.
