@@ -160,7 +160,7 @@ int finish(const UpstreamReport& report, const Options& o, const Streams& s, boo
   const std::string block = upstream_markdown(report);
   const Report records = upstream_records(report);
   if (!o.output.quiet && !reports_to_stdout(o.output)) s.out << block;
-  if (o.output.quiet || reports_to_stdout(o.output)) s.err << failures_text(records);
+  if (o.output.quiet || reports_to_stdout(o.output)) s.err << failures_text(records, Refusals::counted);
   OutputOptions others = o.output;
   others.json.clear();
   others.markdown.clear();

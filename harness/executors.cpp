@@ -85,7 +85,12 @@ ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double ca
   if (plan.name.starts_with(kProcessPrefix)) {
     ForeignExecutor foreign =
         open_process_executor(plan.name.substr(std::string_view(kProcessPrefix).size()), case_time_s);
-    return {std::move(foreign.executor), foreign.why_not, foreign.device, foreign.graph, foreign.crowded};
+    return {std::move(foreign.executor),
+            foreign.why_not,
+            std::move(foreign.kernels),
+            foreign.device,
+            foreign.graph,
+            foreign.crowded};
   }
   chosen.graph = chosen.crowded = plan.name == "cuda";
   if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen);

@@ -26,6 +26,7 @@ ExecutorPlan plan_from_words(const std::vector<std::string>& words);  // throws 
 struct ExecutorChoice {
   std::unique_ptr<device::Executor> executor;  // null: it cannot run here
   std::string why_not;                         // one line: what is missing and how to get it
+  std::vector<KernelInfo> kernels{};           // of a process, whether it can run here or not
   std::optional<DeviceFacts> device;
   bool graph = false;    // its kernels can run as a captured graph
   bool crowded = false;  // and beside another kernel on a second stream

@@ -182,7 +182,8 @@ std::vector<OptionRow> choice_rows() {
       {"tile-down", "MxNxK", kProblems, g, "tile of the second GEMM (default --tile)",
        [](Options& o, Text v) { o.problem.choice.tile_down = parse_checked_tile(v); }},
       {"kernel", "NAME", "check bench predict reference infer-semantics audit-jit profile service", g,
-       "which kernel answers (default moeproof; predict knows triton_fused_moe and cutlass_blockwise_dense "
+       "which kernel answers (default moeproof, of a process the first that takes the case; predict knows "
+       "triton_fused_moe and cutlass_blockwise_dense "
        "too); of audit-jit: whose "
        "argument rules (moeproof list jit-kernels), or a JSON file of yours",
        [](Options& o, Text v) { o.problem.choice.kernel = v; }},
@@ -385,7 +386,7 @@ std::vector<OptionRow> output_rows() {
        "lint "
        "limits calibrate "
        "service profile",
-       g, "no table and no progress, only failures", [](Options& o, Text) { o.output.quiet = true; }},
+       g, "no table and no progress; failures go to stderr", [](Options& o, Text) { o.output.quiet = true; }},
   };
 }
 

@@ -173,7 +173,8 @@ std::unique_ptr<ProcessExecutor> first_start(const std::string& command, double 
 ForeignExecutor open_process_executor(const std::string& command, double seconds) {
   auto executor = first_start(command, seconds);
   const WorkerHello& hello = executor->hello();
-  ForeignExecutor foreign{nullptr, hello.refusal, hello.device, hello.graph, hello.crowded};
+  ForeignExecutor foreign{nullptr,      hello.refusal, executor->kernels(),
+                          hello.device, hello.graph,   hello.crowded};
   if (hello.refusal.empty()) foreign.executor = std::move(executor);
   return foreign;
 }

@@ -3,8 +3,10 @@
 // gets that verdict and the next case a new child.
 #pragma once
 #include <memory>
+#include <vector>
 
 #include "device/executor.hpp"
+#include "fixtures/problem/kernel_info.hpp"
 #include "harness/record.hpp"
 
 namespace moe::harness {
@@ -14,6 +16,7 @@ inline constexpr const char* kProcessPrefix = "process:";
 struct ForeignExecutor {
   std::unique_ptr<device::Executor> executor;  // null where it can do nothing here
   std::string why_not;
+  std::vector<KernelInfo> kernels;  // that it serves, or would
   std::optional<DeviceFacts> device;
   bool graph = false;    // its kernels can run as a captured graph
   bool crowded = false;  // and beside another kernel on a second stream

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "fixtures/problem/text.hpp"
 #include "harness/report_columns.hpp"
@@ -84,18 +85,80 @@ std::string log_text(std::string_view log) {
 
 }  // namespace
 
-std::string failures_text(const Report& report) {
+namespace {
+
+/// Reasons that are told one by one: kernels put a case's sizes into theirs.
+constexpr std::size_t kReasons = 4;
+
+bool did_not_run(const CaseRecord& r) {
+  return r.verdict->correctness == Correctness::refused || r.verdict->correctness == Correctness::skipped;
+}
+
+std::string place_text(const CaseRecord& r) {
+  const std::string kernel = r.trial.choice.kernel == "moeproof" ? "" : r.trial.choice.kernel + " ";
+  return fmt::format("{}{}, {} tokens", kernel, choice_text(r.trial.choice), r.trial.problem.shape.tokens);
+}
+
+std::string replay_text(const Verdict& v) {
+  return v.replay.empty() ? "" : fmt::format("  replay: {}\n", v.replay);
+}
+
+/// Cases with one reason, once.
+struct Refused {
+  const CaseRecord* first;
+  int cases = 0;
+};
+
+std::vector<Refused> refused_by_reason(const Report& report) {
+  std::vector<Refused> reasons;
+  std::map<std::string, std::size_t> known;
+  for (const CaseRecord& r : report.cases) {
+    if (!r.verdict || !did_not_run(r)) continue;
+    const auto [at, is_new] = known.emplace(verdict_text(*r.verdict), reasons.size());
+    if (is_new) reasons.push_back({&r});
+    ++reasons[at->second].cases;
+  }
+  return reasons;
+}
+
+std::string by_reason(const std::vector<Refused>& reasons) {
+  std::string out;
+  int others = 0;
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const auto& [first, cases] = reasons[i];
+    if (i >= kReasons) {
+      others += cases;
+      continue;
+    }
+    out += place_text(*first) + (cases > 1 ? fmt::format(" and {} more", cases - 1) : "");
+    out += fmt::format("\n  {}\n{}", verdict_text(*first->verdict), replay_text(*first->verdict));
+  }
+  if (others > 0)
+    out += fmt::format("{} more refused, for {} other reasons\n", others, reasons.size() - kReasons);
+  return out;
+}
+
+std::string counted(const std::vector<Refused>& reasons, const Report& report) {
+  std::size_t cases = 0;
+  for (const Refused& r : reasons) cases += std::size_t(r.cases);
+  if (cases == 0 || (cases == report.cases.size() && report.unlisted.passed == 0)) return "";
+  return fmt::format("{} of {} cases did not run; the first: {}: {}\n", cases,
+                     report.cases.size() + std::size_t(report.unlisted.passed),
+                     place_text(*reasons.front().first), verdict_text(*reasons.front().first->verdict));
+}
+
+}  // namespace
+
+std::string failures_text(const Report& report, Refusals refusals) {
   std::string out;
   for (const CaseRecord& r : report.cases) {
-    if (!r.verdict || r.verdict->correctness == Correctness::passed) continue;
-    const std::string kernel = r.trial.choice.kernel == "moeproof" ? "" : r.trial.choice.kernel + " ";
-    out += fmt::format("{}{}, {} tokens\n  {}\n", kernel, choice_text(r.trial.choice),
-                       r.trial.problem.shape.tokens, verdict_text(*r.verdict));
+    if (!r.verdict || r.verdict->correctness == Correctness::passed || did_not_run(r)) continue;
+    out += fmt::format("{}\n  {}\n", place_text(r), verdict_text(*r.verdict));
     if (!r.verdict->fault_class.empty()) out += fmt::format("  looks like {}\n", r.verdict->fault_class);
-    out += log_text(r.verdict->log);
-    if (!r.verdict->replay.empty()) out += fmt::format("  replay: {}\n", r.verdict->replay);
+    out += log_text(r.verdict->log) + replay_text(*r.verdict);
   }
-  return out;
+  const std::vector<Refused> reasons = refused_by_reason(report);
+  return out + (refusals == Refusals::counted ? counted(reasons, report) : by_reason(reasons));
 }
 
 namespace {

@@ -12,8 +12,12 @@ namespace moe::harness {
 
 /// 80 columns; colours only where the output is a terminal.
 std::string table_report(const Report&, bool colours);
-/// Choice, verdict and replay line of every case that was not passed; empty when all were.
-std::string failures_text(const Report&);
+/// Whether cases that were refused or skipped are told by reason, or counted in one line (none where all
+/// were: then "nothing ran" says why).
+enum class Refusals { by_reason, counted };
+/// Choice, verdict and replay line of every case that failed; then of refused and skipped ones how many and
+/// why. Empty when all passed.
+std::string failures_text(const Report&, Refusals refusals = Refusals::by_reason);
 std::string json_report(const Report&);
 std::string csv_report(const Report&);
 std::string junit_report(const Report&);
@@ -65,8 +69,9 @@ std::string self_test_markdown(const std::vector<KillRow>&);
 std::string hardware_text(const Hardware&);
 /// What a report says of the card that its predictions are for.
 void describe_hardware(Report&, const Hardware&);
-/// "passed", "passed (bounds)" where the bits of some stage could not be compared, "passed (exp)" where an exp
-/// with an error leaves elements more than one right value, "passed (77 %)" where a budget left rows unjudged.
+/// "passed", "passed (bounds)" where the bits of some stage could not be compared, "passed (exp)" where an
+/// exp with an error leaves elements more than one right value, "passed (77 %)" where a budget left rows
+/// unjudged.
 std::string verdict_word(const Verdict&);
 
 }  // namespace moe::harness

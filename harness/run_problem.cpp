@@ -9,6 +9,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "fixtures/problem/generate.hpp"
 #include "fixtures/problem/text.hpp"
+#include "harness/adopt_kernel.hpp"
 #include "harness/child_process.hpp"
 #include "harness/due_outputs.hpp"
 #include "harness/infer/finder.hpp"
@@ -307,12 +308,14 @@ CaseRecord run_choice(const Case& c, const Routing& routing, const TensorSet& in
   return std::move(trial.record);
 }
 
+Case with_kernel(const Case& c, const device::Executor& executor);
+
 std::vector<CaseRecord> refused(const Problem& problem, const std::vector<Choice>& choices,
                                 const std::string& why, const RunPlan& plan) {
   std::vector<CaseRecord> records;
   for (const Choice& choice : choices) {
     CaseRecord record;
-    record.trial = {problem, choice};
+    record.trial = with_kernel({problem, choice}, *plan.executor);
     record.verdict = verdict_of(Correctness::refused, why);
     record.verdict->replay = replay_line(record.trial, plan);
     records.push_back(std::move(record));
@@ -359,36 +362,21 @@ std::string schedule_options(const RunPlan& plan, std::optional<int> failed_run)
 
 namespace {
 
-/// The line of a case that no kernel of a process took names none: the name stands for "whichever takes it".
-std::string line_for(const device::Executor& executor, const Case& c) {
-  std::string line = to_line(c);
-  const std::string open = " kernel=" + Choice{}.kernel + " ";
-  if (!executor.name().starts_with(kProcessPrefix) || c.choice.kernel != Choice{}.kernel) return line;
-  for (const KernelInfo& kernel : executor.kernels())
-    if (kernel.name == c.choice.kernel) return line;
-  if (const std::size_t at = line.find(open); at != std::string::npos) line.replace(at, open.size(), " ");
-  return line;
-}
-
-bool takes(const KernelInfo& kernel, const Problem& p) {
-  const auto any_or = [](const auto& all, auto one) {
-    return all.empty() || std::find(all.begin(), all.end(), one) != all.end();
-  };
-  return any_or(kernel.ops, p.op) && (p.op != Op::grouped_gemm || any_or(kernel.contracts, p.contract)) &&
-         any_or(kernel.quants, p.quant.kind);
-}
-
-/// The case as a process is asked it: where nobody chose a kernel, the first that takes it, so that a case
-/// that is lost or refused before it is open has its kernel's name too.
+/// The case as a process is asked it: where nobody chose a kernel, the first that takes it, else the first of
+/// its op, or of all, so that a case that is lost or refused before it is open has its kernel's name too.
 Case with_kernel(const Case& c, const device::Executor& executor) {
   if (!executor.name().starts_with(kProcessPrefix) || c.choice.kernel != Choice{}.kernel) return c;
   Case named = c;
   const std::vector<KernelInfo> kernels = executor.kernels();
   for (const KernelInfo& kernel : kernels)
     if (kernel.name == c.choice.kernel) return c;
-  const auto fits =
+  const auto has_op = [&](const KernelInfo& k) {
+    return std::find(k.ops.begin(), k.ops.end(), c.problem.op) != k.ops.end();
+  };
+  auto fits =
       std::find_if(kernels.begin(), kernels.end(), [&](const KernelInfo& k) { return takes(k, c.problem); });
-  if (fits != kernels.end()) named.choice.kernel = fits->name;
+  if (fits == kernels.end()) fits = std::find_if(kernels.begin(), kernels.end(), has_op);
+  if (!kernels.empty()) named.choice.kernel = fits == kernels.end() ? kernels.front().name : fits->name;
   return named;
 }
 
@@ -397,7 +385,7 @@ Case with_kernel(const Case& c, const device::Executor& executor) {
 std::string replay_line(const Case& c, const RunPlan& plan, std::optional<int> failed_run) {
   return fmt::format("{} check --executor {} {}{}--case {}", shell_word(plan.program),
                      shell_word(plan.executor->name()), plan.options, schedule_options(plan, failed_run),
-                     shell_word(line_for(*plan.executor, c)));
+                     shell_word(to_line(c)));
 }
 
 bool inputs_follow_tile(const Problem& p) {

@@ -143,9 +143,11 @@ void run_works(Suite& suite, const std::vector<Work>& works) {
 }
 
 std::vector<Work> settle_works(Options& o, Suite& suite) {
-  if (suite.plan.executor != nullptr && o.run.executor.starts_with(kProcessPrefix))
-    suite.report.chosen = adopt_kernel(o.problem, suite.plan.executor->kernels());
-  return o.run.trials > 0 || !o.run.suite.empty() ? std::vector<Work>{} : expand(o.problem, o.run.shard);
+  const bool many = o.run.trials > 0 || !o.run.suite.empty();
+  const char* option = o.command == "upstream-check" ? "--before-kernel or --after-kernel" : "--kernel";
+  if (o.run.executor.starts_with(kProcessPrefix))
+    suite.report.chosen = adopt_kernel(o.problem, suite.chosen.kernels, option, many);
+  return many ? std::vector<Work>{} : expand(o.problem, o.run.shard);
 }
 
 bool is_bad(const CaseRecord& r) {
@@ -184,7 +186,7 @@ int close_suite(Suite& suite) {
   if (!o.output.quiet && !reports_to_stdout(o.output))
     suite.streams.out << table_report(report, suite.streams.out_is_terminal);
   else
-    suite.streams.err << failures_text(report);  // a report on stdout or --quiet leaves them to stderr
+    suite.streams.err << failures_text(report, Refusals::counted);  // --quiet or a report on stdout
   write_reports(report, o.output, suite.streams.out);
   if (suite.out_of_time) suite.streams.err << "moeproof: the time budget ended before all cases ran\n";
   std::vector<Correctness> words;

@@ -3,10 +3,8 @@ kernels that take torch tensors. `moeproof check --executor "process:python3 my_
 serve(); assert_moe() does the same from a test. The lines behind it: README.md beside this file.
 
     from moeproof_executor import kernel, serve
-
     @kernel(op="grouped_gemm", contract="masked", quant="block128")
     def my_gemm(a, a_scale, w, w_scale, masked_m, out): ...
-
     if __name__ == "__main__":
         serve()
 
@@ -57,8 +55,7 @@ def bf16_to_f32(bits):
 
 def f32_to_bf16(values):
     """Nearest even, as the hardware rounds; NaN stays NaN."""
-    values = np.ascontiguousarray(values, dtype=np.float32)
-    bits = values.view(np.uint32)
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), np.uint16(0x7FC0), rounded)
 
@@ -97,13 +94,10 @@ def read_tensors(path):
     length = int.from_bytes(memory[:8], "little")
     header = json.loads(memory[8:8 + length])
     filled = {name[len("filled."):]: bits for name, bits in header.pop("__metadata__", {}).items()}
-    tensors, types = {}, {}
-    for name, entry in header.items():
-        if not name.startswith("guard."):
-            place = 8 + length + entry["data_offsets"][0]
-            tensors[name] = np.ndarray(entry["shape"], NUMPY_TYPES[entry["dtype"]], memory, place)
-            types[name] = entry["dtype"]
-    return tensors, types, filled
+    entries = {name: entry for name, entry in header.items() if not name.startswith("guard.")}
+    tensors = {name: np.ndarray(entry["shape"], NUMPY_TYPES[entry["dtype"]], memory, 8 + length + entry["data_offsets"][0])
+               for name, entry in entries.items()}
+    return tensors, {name: entry["dtype"] for name, entry in entries.items()}, filled
 
 
 def own_file(arrays, types):
@@ -223,19 +217,20 @@ class Call:
     def by_name(self, returned):
         if returned is None or isinstance(returned, dict):
             return {self.canonical(name): value for name, value in (returned or {}).items()}
-        values = returned if isinstance(returned, (tuple, list)) else [returned]
-        if any(isinstance(value, (tuple, list)) for value in values) or len(values) != len(self.kernel.outputs):
-            raise TypeError(f"{self.kernel.name} returned {len(values)} values; its outputs are {', '.join(self.kernel.outputs)}, an array each")
-        return dict(zip(self.kernel.outputs, values))
+        values, outputs = returned if isinstance(returned, (tuple, list)) else [returned], self.kernel.outputs
+        if len(values) != len(outputs) or not all(hasattr(value, "dtype") for value in values):
+            held = ", ".join(type(value).__name__ for value in values[:4]) + (", .." if len(values) > 4 else "")
+            raise TypeError(f"{self.kernel.name} returned {len(values)} values ({held or 'none'}); due is an array or a tensor for each of "
+                            f"its outputs: {', '.join(outputs)}")
+        return dict(zip(outputs, values))
 
     def run(self, path, mode):
         """Calls the kernel. The file at `path` is filled; where the kernel gave other types or shapes: a file of its own."""
         due, types, _ = read_tensors(path)
         outputs = self.places(due, types)
         returned = self.by_name(self.execute(self.arguments(outputs), outputs, mode))
-        arrays, stored = {}, {}
-        for name, value in {**outputs, **returned}.items():
-            arrays[name], stored[name] = self.as_array(value, types.get(name))
+        given = {name: self.as_array(value, types.get(name)) for name, value in {**outputs, **returned}.items()}
+        arrays, stored = ({name: pair[i] for name, pair in given.items()} for i in (0, 1))
         reports = self.findings()
         if stored == types and all(arrays[name].shape == due[name].shape for name in due):
             for name, array in arrays.items():
@@ -274,8 +269,8 @@ def hello(kernels, refusal):
     answer = {"protocol": 1, "name": pathlib.Path(sys.argv[0]).name, "kernels": [k.hello() for k in kernels],
               "graph": all(k.graph for k in kernels), "crowded": all(k.on == "cuda" for k in kernels), "ids": True}
     if any(k.on != "numpy" for k in kernels):
-        torch = importlib.util.find_spec("torch")
-        answer.update(torch_call().device(kernels) if torch else {"refusal": "torch is not installed here"})
+        found = importlib.util.find_spec("torch") is not None
+        answer.update(torch_call().device(kernels) if found else {"refusal": "torch is not installed here"})
     return {**answer, **({"refusal": refusal} if refusal else {})}
 
 
@@ -326,8 +321,8 @@ class TorchCall(Call):
     @classmethod
     def device(cls, kernels=()):
         if not cls.torch.cuda.is_available():
-            reason = {"refusal": "torch sees no CUDA device here; Triton's interpreter needs none (TRITON_INTERPRET=1)"}
-            return reason if any(k.on == "cuda" for k in kernels) else {}
+            reason = "torch sees no CUDA device here; Triton's interpreter needs none (TRITON_INTERPRET=1)"
+            return {"refusal": reason} if any(k.on == "cuda" for k in kernels) else {}
         card = cls.torch.cuda.get_device_properties(0)
         return {"device": {"name": card.name, "driver": f"CUDA {cls.torch.version.cuda}", "sms": card.multi_processor_count}}
 
@@ -355,8 +350,7 @@ class TorchCall(Call):
         super().bind(path)
         self.host = self.inputs
         placed = {name: self.place(array, self.types[name], self.filled.get(name)) for name, array in self.host.items()}
-        self.inputs = {name: tensor for name, (tensor, _) in placed.items()}
-        self.buffers = {name: buffer for name, (_, buffer) in placed.items()}
+        self.inputs, self.buffers = ({name: pair[i] for name, pair in placed.items()} for i in (0, 1))
 
     def places(self, due, types):
         placed = {name: self.place(array, types[name]) for name, array in due.items()}
@@ -381,8 +375,7 @@ class TorchCall(Call):
         cuda, stream = self.torch.cuda, self.torch.cuda.Stream()
         stream.wait_stream(cuda.current_stream())
         with cuda.stream(stream):
-            for _ in range(WARM_UP):
-                calls()
+            [calls() for _ in range(WARM_UP)]
         cuda.current_stream().wait_stream(stream)
         graph = cuda.CUDAGraph()
         with cuda.graph(graph):
@@ -403,7 +396,9 @@ class TorchCall(Call):
 
     def as_array(self, value, due):
         torch = self.torch
-        stored = {getattr(torch, name): key for key, name in TORCH_TYPES.items()}[value.dtype]
+        stored = {getattr(torch, name): key for key, name in TORCH_TYPES.items()}.get(getattr(value, "dtype", None))
+        if stored is None:
+            raise TypeError(f"{self.kernel.name} gave {getattr(value, 'dtype', type(value).__name__)} where {due} is due")
         bits = {1: torch.uint8, 2: torch.int16}.get(value.element_size(), value.dtype)  # numpy lacks FP8 and bf16
         array = value.detach().contiguous().view(bits).cpu().numpy()  # waits for the kernel
         return array.view(NUMPY_TYPES[stored]), stored
@@ -452,23 +447,27 @@ def _command(function, declared):
     return shlex.join(words + ([json.dumps(declared)] if declared else []))
 
 
+def _declared(function, declare):
+    if not declare and not hasattr(function, "moeproof_kernel"):
+        raise TypeError(f"{getattr(function, '__name__', function)} declares no op: write @kernel(op=..) above it, or say "
+                        "assert_moe(f, declare={'op': 'grouped_gemm', 'contract': 'masked'}, ..)")
+    return Kernel(function, **declare) if declare else function.moeproof_kernel
+
+
 def assert_moe(function, declare=None, moeproof=None, **options):
     """Fails unless moeproof (else the variable MOEPROOF, else PATH) passes `function` in every case; skips where it cannot run.
     `declare`: @kernel's arguments where it bears none; `options`: those of `check`, as model="deepseek-v3", tokens=[1, 16, 257]."""
     program = moeproof or os.environ.get("MOEPROOF") or shutil.which("moeproof")
     if not program:
         raise FileNotFoundError("no moeproof: pass moeproof=PATH, set MOEPROOF or put it on PATH")
-    declared = Kernel(function, **declare) if declare else function.moeproof_kernel
-    options = {"op": declared.op, "contract": (declared.contracts or (None,))[0], **options}
-    if len(declared.quants) == 1:
-        options.setdefault("quant", declared.quants[0])
+    declared = _declared(function, declare)
+    options = {"op": declared.op, "contract": (declared.contracts or (None,))[0],
+               "quant": declared.quants[0] if len(declared.quants) == 1 else None, **options}
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.json")
         command = [program, "check", "--executor", "process:" + _command(function, declare), "--quiet", "--json", report]
-        for name, value in options.items():
-            if value is not None:
-                words = map(str, value if isinstance(value, (list, tuple)) else [value])
-                command += ["--" + name.replace("_", "-"), ",".join(words)]
+        words = {name: value if isinstance(value, (list, tuple)) else [value] for name, value in options.items() if value is not None}
+        command += [w for name, values in words.items() for w in ("--" + name.replace("_", "-"), ",".join(map(str, values)))]
         done = subprocess.run(command, capture_output=True, text=True)
         cases = json.loads(pathlib.Path(report).read_text())["cases"] if os.path.exists(report) else []
     fine = {"passed", options.get("allow")} | ({"refused"} if "trials" in options else set())  # random cases may be refused
@@ -489,8 +488,7 @@ def _load(place, declared):
     while (root / "__init__.py").exists():
         root, parts = root.parent, [root.name] + parts
     sys.path[:0] = [str(root), os.getcwd()]
-    function = getattr(importlib.import_module(".".join(parts)), name)
-    return Kernel(function, **declared) if declared else function.moeproof_kernel
+    return _declared(getattr(importlib.import_module(".".join(parts)), name), declared)
 
 
 if __name__ == "__main__":

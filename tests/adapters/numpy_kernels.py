@@ -371,6 +371,16 @@ def misspelt(a, w):
 
 
 @wrong
+def numbers(a):
+    return [1, 2.5, 3]
+
+
+@wrong
+def two_arrays(a):
+    return a, a
+
+
+@wrong
 def nested_lists(a, w):
     return [[[0.0] * w.shape[1]] * a.shape[1]] * len(w)
 

@@ -161,7 +161,8 @@ def main():
         t.hold("kernel=topk " in line and again.returncode == status and f"{word}: " in again.stdout, f"the replay line of {fault}", again)
     unknown = child("none", SIZES + ["--op", "combine", "--tokens", "9"])
     t.expect(unknown, "refused", "no kernel of the process takes op combine", "no kernel")
-    t.hold("kernel=" not in unknown.verdict["replay"], "a kernel's name where none takes the case", unknown)
+    t.hold("kernel=topk " in unknown.verdict["replay"] and "kernel=topk " in unknown.cases[0]["case"], "the kernel that does not take it",
+           unknown)
     begun = child("half-hello", TOPK[:-1] + ["1s"])
     t.hold(begun.status == 2 and "no answer within 1 s (3000 bytes came, without a line end)" in begun.err, "half an answer", begun)
     for fault, words in (("bad-outputs", "outputs: 'nope' is none of topk_ids, topk_weights"), ("twins", "'protocol' stands twice"),
