@@ -95,10 +95,10 @@ Court::Court(const JudgeCase& j) : j_(j) {
   truth_.semantics = j.plan.semantics ? &*j.plan.semantics : nullptr;
   truth_.bits = j.plan.semantics.has_value() && !j.plan.by_interval;
   truth_.bounds = !truth_.bits;
-  truth_.probable = !j.plan.semantics && !j.plan.hard_bounds && !j.plan.single_products;
+  truth_.probable = !j.plan.semantics && !j.plan.hard_bounds && !j.plan.sparse_weights;
   truth_.threads = j.plan.threads;
   truth_.weight_in_gemm2 = j.plan.weight_in_gemm2;
-  truth_.single_products = j.plan.single_products;
+  truth_.sparse_weights = j.plan.sparse_weights;
   only_one_answer_ = !j.plan.semantics;
   v_.correctness = Correctness::passed;
   v_.judged_by = truth_.bits ? "bits" : truth_.probable ? "probable bound" : "interval";
@@ -114,7 +114,7 @@ void Court::use_bits(const Semantics* semantics) {
   truth_.semantics = semantics;
   truth_.bits = semantics != nullptr;
   truth_.bounds = !truth_.bits;
-  truth_.probable = !truth_.bits && !j_.plan.hard_bounds && !truth_.single_products;
+  truth_.probable = !truth_.bits && !j_.plan.hard_bounds && !truth_.sparse_weights;
 }
 
 void Court::judge_bits() {
@@ -170,7 +170,7 @@ Court::Due Court::due_of(const TensorTruth& truth) const {
 void Court::add(const TensorTruth& truth) {
   note_weak(truth);
   const Due due = due_of(truth);
-  if (j_.plan.single_products && !is_scale(truth) && truth.type == DType::bf16)
+  if (j_.plan.sparse_weights && !is_scale(truth) && truth.type == DType::bf16)
     for (std::size_t i = 0; i < truth.low.size(); ++i) v_.open += truth.low[i] != truth.high[i];
   add(due.pair, compare_stage(due.pair));
 }

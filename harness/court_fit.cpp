@@ -155,9 +155,9 @@ void Court::judge_layer(std::span<const std::int64_t> tokens,
   if (!j_.plan.semantics) one_answer(one);
   if (one) return add(bits(*truth_.semantics));
   carried_ = true;
-  truth_.probable = !j_.plan.hard_bounds && !truth_.single_products;
+  truth_.probable = !j_.plan.hard_bounds && !truth_.sparse_weights;
   v_.judged_by = "interval carried through the layer";
-  add(truth_.single_products ? factors_truth(tokens, bounds) : bounds(tokens, truth_));
+  add(truth_.sparse_weights ? factors_truth(tokens, bounds) : bounds(tokens, truth_));
 }
 
 }  // namespace moe::harness

@@ -30,7 +30,7 @@ struct JudgePlan {
   bool weight_in_gemm2 = false;  // what is known of a kernel that declares nothing: its gemm2 is weighted
   bool hard_bounds = false;      // designed inputs, whose losses are not independent: no probable bound
   bool by_interval = false;      // use intervals although the Semantics is declared
-  bool single_products = false;  // the inputs of a scales twin: sums have one product each
+  bool sparse_weights = false;  // those of a scales twin: one or two codes a row
   double budget = 2e9;           // multiply-adds of GEMM rows to judge; beyond it a seeded sample of rows
   int threads = 1;
 };

@@ -93,7 +93,7 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   how.by_interval =
       !plan.infer &&
       plan.executor->name() == "reference";  // its bits against bounds that share no arithmetic with it
-  how.single_products = ground.single_products;
+  how.sparse_weights = ground.sparse_weights;
   how.budget = plan.judge_budget;
   how.threads = plan.threads;
   const bool foreign = plan.executor->name().starts_with(kProcessPrefix);
@@ -221,8 +221,8 @@ void run_with_full_size(OpenTrial& trial, const Case& asked, const TensorSet& in
   if (open_again(trial, asked, inputs, plan)) trial.record.verdict = run_and_judge(trial, inputs, plan);
 }
 
-/// Of data with one product a sum the kernel's roundings need not be known.
-const Ground kOneProduct{std::nullopt, nullptr, nullptr, true};
+/// Of data with one or two products a sum the kernel's roundings need not be known.
+const Ground kSparse{std::nullopt, nullptr, nullptr, true};
 
 /// `v`, and what the case's twin says.
 Verdict asked_twin(Verdict v, const Twin& twin, const Ground& ground, const RunPlan& plan) {
@@ -239,7 +239,7 @@ Verdict asked_twin(Verdict v, const Twin& twin, const Ground& ground, const RunP
     opened.session->bind(inputs);
     const device::RunResult result = opened.session->run(device::RunMode::eager);
     return with_twin(std::move(v), twin,
-                     judge_run(c, inputs, result, plan, twin.kind == TwinKind::exact ? ground : kOneProduct));
+                     judge_run(c, inputs, result, plan, twin.kind == TwinKind::exact ? ground : kSparse));
   } catch (const WorkerRefused& refused) {  // once it saw the numbers: that is its right
     return without_twin(std::move(v), twin, std::string("the kernel refuses it: ") + refused.what());
   }

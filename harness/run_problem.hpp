@@ -51,7 +51,7 @@ struct Ground {
   std::optional<Semantics> declared;
   const Inference* inferred = nullptr;   // owned by the plan's finder
   const Inference* full_size = nullptr;  // the same with probes of the case's size, where they were needed
-  bool single_products = false;          // a scales twin: nothing is
+  bool sparse_weights = false;          // a scales twin: nothing is
 };
 
 /// One choice that was opened, bound, run and judged; its session stays open, to be timed.

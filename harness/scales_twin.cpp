@@ -36,16 +36,60 @@ std::uint8_t any_code(std::uint32_t bits) {
   return std::uint8_t(code | (bits & 0x80u));
 }
 
-/// One code in each row of the experts that hold anything.
-void thin_out(Tensor& w, std::uint64_t seed, TensorNumber number) {
+/// Column of a group's largest value, of the 128 columns that begin at `first`: the same in every row.
+std::int64_t peak_column(std::uint64_t seed, std::int64_t first, std::int64_t columns) {
+  const std::int64_t width = std::min<std::int64_t>(kScaleBlock, columns - first);
+  return first +
+         std::int64_t(group_word(seed, TensorNumber::hidden, std::uint64_t(first)) % std::uint64_t(width));
+}
+
+/// Its neighbour in the same 128; itself where it has none.
+std::int64_t beside_peak(std::uint64_t seed, std::int64_t first, std::int64_t columns) {
+  const std::int64_t peak = peak_column(seed, first, columns), other = (peak - first) ^ 1;
+  if (first + other < std::min(columns, first + kScaleBlock)) return first + other;
+  return std::max(first, peak - 1);
+}
+
+/// Which rows hold two codes, and where.
+enum class Pairs {
+  none,
+  anywhere,   // in one k-block
+  at_anchors  // the two activations of a k-block that add_anchors makes large
+};
+
+/// A second code in the k-block of `row`'s only one, three to six powers of two below it, with an odd
+/// significand: of activations within three powers of two the two products make a sum of 9 to 14 bits,
+/// which bf16 and mostly f16 cannot hold and every accumulator does.
+void add_second(std::uint8_t* row, std::int64_t k, std::int64_t at, Pairs pairs, std::uint64_t seed,
+                std::uint32_t bits) {
+  const std::int64_t first = at / kScaleBlock * kScaleBlock,
+                     width = std::min(k - first, std::int64_t(kScaleBlock));
+  if (width < 2) return;
+  std::int64_t other = first + (at - first + 1 + std::int64_t(bits >> 8) % (width - 1)) % width;
+  if (pairs == Pairs::at_anchors) {
+    row[at] = 0;
+    at = peak_column(seed, first, k), other = beside_peak(seed, first, k);
+    if (bits >> 1 & 1u) std::swap(at, other);
+  }
+  const std::uint32_t large = 13 + (bits >> 2 & 1u), lower = 3 + (bits >> 3 & 3u);
+  row[at] = std::uint8_t((bits >> 24 & 0x80u) | large << 3 | (bits >> 20 & 7u));
+  row[other] = std::uint8_t((bits >> 23 & 0x80u) | (large - lower) << 3 | (bits >> 17 & 6u) | 1u);
+}
+
+/// One code in each row of the experts that hold anything, two in half of the rows where there are pairs.
+void thin_out(Tensor& w, std::uint64_t seed, TensorNumber number, Pairs pairs) {
+  constexpr std::uint64_t kSecond = std::uint64_t(1) << 40;  // words of the second code
   const std::int64_t rows = w.dim(1), k = w.dim(2);
   auto* codes = reinterpret_cast<std::uint8_t*>(w.data());
   for (std::int64_t e = 0; e < w.dim(0); ++e) {
     if (!w.filled_groups.empty() && !w.filled_groups[std::size_t(e)]) continue;
     std::memset(codes + e * rows * k, 0, std::size_t(rows * k));
     for (std::int64_t row = e * rows; row < (e + 1) * rows; ++row) {
-      const std::uint32_t bits = group_word(seed, number, std::uint64_t(row));
-      codes[row * k + std::int64_t((bits >> 9) % std::uint64_t(k))] = any_code(bits);
+      const std::uint32_t bits = group_word(seed, number, std::uint64_t(row)),
+                          more = group_word(seed, number, kSecond + std::uint64_t(row));
+      const std::int64_t at = std::int64_t((bits >> 9) % std::uint64_t(k));
+      codes[row * k + at] = any_code(bits);
+      if (pairs != Pairs::none && (more & 1u)) add_second(codes + row * k, k, at, pairs, seed, more);
     }
   }
   w.generated.reset();
@@ -63,28 +107,26 @@ void fill_codes_of(Tensor& a, std::uint64_t seed) {
 /// 011..
 constexpr float kPeak = 150.0f / 128.0f;
 
-/// Column of a group's largest value, of the 128 columns that begin at `first`: the same in every row.
-std::int64_t peak_column(std::uint64_t seed, std::int64_t first, std::int64_t columns) {
-  const std::int64_t width = std::min<std::int64_t>(kScaleBlock, columns - first);
-  return first +
-         std::int64_t(group_word(seed, TensorNumber::hidden, std::uint64_t(first)) % std::uint64_t(width));
-}
-
-/// Of each 128 activations one is of order 1 and more, whatever the activation: a large positive gate that
-/// reads a peak, and an up that does. No group of zeros is left, which some quantisers divide by zero.
+/// Of each 128 activations two are of order 1 and more, whatever the activation: large positive gates that
+/// read a peak, the same for both, and ups that do. No group of zeros is left, which some quantisers divide
+/// by zero.
 void add_anchors(Tensor& w13, std::int64_t activations, std::uint64_t seed) {
-  const std::int64_t rows = w13.dim(1), k = w13.dim(2);
+  const std::int64_t rows = w13.dim(1), k = w13.dim(2), blocks = (k + kScaleBlock - 1) / kScaleBlock;
   auto* codes = reinterpret_cast<std::uint8_t*>(w13.data());
   for (std::int64_t e = 0; e < w13.dim(0); ++e) {
     if (!w13.filled_groups.empty() && !w13.filled_groups[std::size_t(e)]) continue;
-    for (std::int64_t first = 0; first < activations; first += kScaleBlock)
-      for (std::int64_t row = peak_column(seed, first, activations); row < rows; row += activations) {
-        std::uint8_t* code = codes + (e * rows + row) * k;
-        const std::uint32_t bits = group_word(seed, TensorNumber::w13_bias, std::uint64_t(e * rows + row));
-        const std::int64_t block = std::int64_t(bits >> 8) % ((k + kScaleBlock - 1) / kScaleBlock);
-        std::memset(code, 0, std::size_t(k));
-        code[peak_column(seed, block * kScaleBlock, k)] = std::uint8_t(0x70u + bits % 15u);
-      }
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t column = row % activations, first = column / kScaleBlock * kScaleBlock;
+      const std::int64_t peak = peak_column(seed, first, activations);
+      if (column != peak && column != beside_peak(seed, first, activations)) continue;
+      std::uint8_t* code = codes + (e * rows + row) * k;
+      const std::uint32_t bits = group_word(seed, TensorNumber::w13_bias, std::uint64_t(e * rows + row)),
+                          pair = group_word(seed, TensorNumber::w13_bias,
+                                            std::uint64_t(e * rows + row - column + peak));
+      std::memset(code, 0, std::size_t(k));
+      code[peak_column(seed, std::int64_t(pair >> 8) % blocks * kScaleBlock, k)] =
+          std::uint8_t(0x70u + bits % 15u);
+    }
   }
 }
 
@@ -118,14 +160,17 @@ Case scales_twin(const Case& c) {
   return twin;
 }
 
-TensorSet scales_twin_inputs(const Case& twin, const Routing& routing, int threads) {
+TensorSet scales_twin_inputs(const Case& twin, const Routing& routing, bool pairs, int threads) {
   const Problem& p = twin.problem;
   TensorSet inputs = make_inputs(p, twin.choice, routing, threads);
   const bool whole = p.quant.scale_format == ScaleFormat::ue8m0;
   for (Tensor& t : inputs.all()) {
     const std::string& name = t.name();
     if (name == "w" || name == "w13" || name == "w2")
-      thin_out(t, p.seed, name == "w2" || p.gemm == 2 ? TensorNumber::w2 : TensorNumber::w13);
+      thin_out(t, p.seed, name == "w2" || p.gemm == 2 ? TensorNumber::w2 : TensorNumber::w13,
+               !pairs         ? Pairs::none
+               : name == "w2" ? Pairs::at_anchors
+                              : Pairs::anywhere);
     else if (name == "a_codes")
       fill_codes_of(t, p.seed);
     else if (name == "hidden")

@@ -14,10 +14,15 @@ constexpr double kMostWeights = 1e9;
 /// Those of a layer that shows `out` alone: they are read once for each set of roundings.
 constexpr double kMostWeightsCarried = 1e8;
 
-constexpr const char* kFactors = "scales, routing weights or subnormal codes that are not kept whole";
+/// What a scales twin shows.
+std::string factors(const Twin& twin) {
+  return std::string("scales, routing weights or subnormal codes that are not kept whole") +
+         (twin.pairs ? ", or sums that are rounded before their scales multiply them" : "");
+}
 
-const std::string kWhole =
-    "; its factors, by one product a sum at this size: whole, within 16 fp32 roundings";
+const char* products(const Twin& twin) {
+  return twin.pairs ? "one or two products a sum" : "one product a sum";
+}
 
 /// Elements with more than one right value, where they are many.
 std::string open_text(const Verdict& v) {
@@ -59,14 +64,14 @@ std::vector<Twin> twins_of(const Case& c, const Verdict& v) {
   if (!(by_bounds || carried) || designed || !sums_products(c.problem.op)) return {};
   std::vector<Twin> twins;
   if (by_bounds) twins.push_back({TwinKind::exact, exact_twin(c), ""});
-  twins.push_back({TwinKind::scales, scales_twin(c), ""});
+  twins.push_back({TwinKind::scales, scales_twin(c), "", !carried});
   for (Twin& twin : twins) twin.obstacle = obstacle_of(twin.trial.problem, carried);
   return twins;
 }
 
 TensorSet twin_inputs(const Twin& twin, const Routing& routing, int threads) {
   return twin.kind == TwinKind::exact ? exact_twin_inputs(twin.trial, routing, threads)
-                                      : scales_twin_inputs(twin.trial, routing, threads);
+                                      : scales_twin_inputs(twin.trial, routing, twin.pairs, threads);
 }
 
 Verdict with_twin(Verdict v, const Twin& twin, const Verdict& on_twin) {
@@ -75,14 +80,15 @@ Verdict with_twin(Verdict v, const Twin& twin, const Verdict& on_twin) {
     Verdict wrong = on_twin;
     wrong.reason = fmt::format("within bounds on its own data, wrong in the same case with {}: {}",
                                exact ? "exact data, which leave one answer"
-                                     : fmt::format("one product a sum, which shows {}", kFactors),
+                                     : fmt::format("{}, which shows {}", products(twin), factors(twin)),
                                on_twin.reason);
     return wrong;
   }
   if (!exact && 2 * on_twin.open > on_twin.checked)
     return without_twin(std::move(v), twin, "most of its elements have more than one right value");
   if (!exact && on_twin.correctness == Correctness::passed)
-    v.reason += kWhole + open_text(on_twin);
+    v.reason += fmt::format("; its factors{}, by {} at this size: whole, within 16 fp32 roundings{}",
+                            twin.pairs ? " and sums" : "", products(twin), open_text(on_twin));
   else if (!exact)
     return without_twin(std::move(v), twin, on_twin.reason);
   else if (on_twin.judged_by == "bits" || on_twin.judged_by.starts_with("bits and"))
@@ -92,9 +98,9 @@ Verdict with_twin(Verdict v, const Twin& twin, const Verdict& on_twin) {
 
 Verdict without_twin(Verdict v, const Twin& twin, const std::string& why) {
   const bool exact = twin.kind == TwinKind::exact;
-  v.reason += fmt::format("{}not excluded here: {} ({}: {})", v.reason.empty() ? "" : "; ",
-                          exact ? "a small factor on the sums, or results that are cut" : kFactors,
-                          exact ? "no run on exact data" : "no run with one product a sum", why);
+  v.reason += fmt::format("{}not excluded here: {} (no run {}: {})", v.reason.empty() ? "" : "; ",
+                          exact ? "a small factor on the sums, or results that are cut" : factors(twin),
+                          exact ? "on exact data" : fmt::format("with {}", products(twin)), why);
   return v;
 }
 

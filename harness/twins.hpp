@@ -15,13 +15,15 @@ namespace moe::harness {
 enum class TwinKind {
   exact,  // sums that every right kernel gives to the bit: a factor of 1.005, results that are cut
           // (exact_twin)
-  scales  // one product a sum under scales of 24 bits: factors that are not kept whole (scales_twin)
+  scales  // one or two products a sum under scales of 24 bits: factors and sums that are not kept whole
+          // (scales_twin)
 };
 
 struct Twin {
   TwinKind kind = TwinKind::exact;
   Case trial;
   std::string obstacle;  // why it is not run; empty = it is
+  bool pairs = false;    // of a scales twin: sums of two products, too
 };
 
 /// Empty where `v` is no pass by bounds, where the data are designed already or where no products are summed.

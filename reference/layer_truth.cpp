@@ -104,7 +104,7 @@ float given_scale(const Walk& walk, const char* name) {
 Intervals sums(const Walk& walk, const GroupedGemm& gemm, std::span<const GemmRow> rows,
                const RealActivations& real, bool wide) {
   const TruthOptions& options = walk.options;
-  const GroupedSum sum = options.single_products ? sparse_sum(gemm, rows, &real, options.threads)
+  const GroupedSum sum = options.sparse_weights ? sparse_sum(gemm, rows, &real, options.threads)
                                                  : grouped_sum(gemm, rows, &real, walk.sums_over(gemm.w.k));
   Intervals out(sum.value.size());
   for (std::size_t i = 0; i < out.size(); ++i) {

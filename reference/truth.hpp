@@ -59,7 +59,7 @@ struct TruthOptions {
   int threads = 1;
   bool probable = false;         // with bounds: fill probable_low and probable_high too
   bool weight_in_gemm2 = false;  // without semantics: gemm2 is known to hold the routing weight already
-  bool single_products = false;  // each row of weights holds one code: sums lose nothing (sparse_sum.hpp)
+  bool sparse_weights = false;  // one or two codes a row of weights: sums lose next to nothing (sparse_sum.hpp)
   /// layer_truth without semantics: the activation's roundings and the place of the routing weight; null:
   /// with or without each rounding, the weight in combine.
   const Semantics* roundings = nullptr;

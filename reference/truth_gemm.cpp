@@ -48,7 +48,7 @@ TensorTruth sum_truth(const Problem& problem, std::string tensor, const GroupedG
   const SumOptions sum_options{
       accumulation_bound(options.semantics, problem.quant, gemm.w.k, options.probable ? 1 : 0),
       options.threads};
-  const GroupedSum sum = options.single_products ? sparse_sum(gemm, rows, nullptr, options.threads)
+  const GroupedSum sum = options.sparse_weights ? sparse_sum(gemm, rows, nullptr, options.threads)
                                                  : grouped_sum(gemm, rows, nullptr, sum_options);
   for (std::size_t i = 0; i < sum.value.size(); ++i) set(truth, i, sum.value[i], sum.bound[i]);
   for (std::size_t i = 0; i < sum.below.size(); ++i) {
