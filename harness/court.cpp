@@ -187,7 +187,9 @@ void Court::add(const StagePair& pair, const StageFindings& f) {
   if (f.wrong == 0) return;
   if (v_.correctness != Correctness::failed) {
     v_.worst = f.worst;
-    v_.fault_class = guess_fault(pair, f);
+    const Tensor* ids = pair.stage == "out" ? j_.inputs.find("topk_ids") : nullptr;
+    if (ids != nullptr) v_.fault_class = guess_slots(pair, f, *ids, j_.problem().shape.experts);
+    if (v_.fault_class.empty()) v_.fault_class = guess_fault(pair, f);
   }
   fail(wrong_text(pair, f));
 }
@@ -234,7 +236,7 @@ void Court::add(const std::vector<reference::TopkRow>& rows) {
       place.stage = "topk_ids";
       place.row = row.token;
       v_.worst = place;
-      v_.fault_class = "another choice of experts or other weights";
+      v_.fault_class = guess_routing(j_.outputs.find("topk_ids"), j_.problem().shape.experts);
     }
     fail(fmt::format("routing of token {}: {}", row.token, row.wrong));
   }

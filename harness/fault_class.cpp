@@ -9,8 +9,13 @@
 #include <set>
 #include <string>
 
+#include "fixtures/problem/poison.hpp"
+
 namespace moe::harness {
 namespace {
+
+/// What an id holds that no kernel wrote.
+constexpr auto kUnwritten = std::int32_t(0x01010101u * poison_of(DType::i32));
 
 using Elements = std::vector<WrongElement>;
 
@@ -149,6 +154,38 @@ std::string where(const StagePair& pair, const Elements& wrong) {
 std::string guess_fault(const StagePair& pair, const StageFindings& findings) {
   if (findings.elements.empty()) return "";
   return what(pair, findings.elements) + " in " + where(pair, findings.elements);
+}
+
+std::string guess_slots(const StagePair& pair, const StageFindings& findings, const Tensor& topk_ids,
+                        int experts) {
+  const auto ids = topk_ids.as<std::int32_t>();
+  const std::size_t slots = std::size_t(topk_ids.shape().back());
+  const auto has_no_expert = [&](std::size_t judged) {
+    const std::size_t begin = std::size_t(pair.rows[judged].row) * slots;
+    return std::any_of(ids.begin() + begin, ids.begin() + begin + slots,
+                       [&](std::int32_t id) { return id < 0 || id >= experts; });
+  };
+  if (findings.elements.empty() ||
+      !all(findings.elements, [&](const auto& e) { return has_no_expert(e.judged); }))
+    return "";
+  std::size_t whole = 0;
+  for (std::size_t i = 0; i < pair.rows.size(); ++i) whole += !has_no_expert(i);
+  if (whole == 0) return "";
+  return fmt::format(
+      "slots of no expert that were computed: every wrong row has one (topk_ids -1 or from {} on)", experts);
+}
+
+std::string guess_routing(const Tensor* topk_ids, int experts) {
+  if (topk_ids == nullptr || topk_ids->dtype() != DType::i32)
+    return "another choice of experts or other weights";
+  const auto ids = topk_ids->as<std::int32_t>();
+  const auto foreign = [&](std::int32_t id) { return id < 0 || id >= experts; };
+  if (std::none_of(ids.begin(), ids.end(), foreign)) return "another choice of experts or other weights";
+  const bool unwritten =
+      std::any_of(ids.begin(), ids.end(), [](std::int32_t id) { return id == kUnwritten; });
+  if (unwritten) return "ids that were never written";
+  return fmt::format("ids of no expert: {} of {} are -1 or from {} on",
+                     std::count_if(ids.begin(), ids.end(), foreign), ids.size(), experts);
 }
 
 }  // namespace moe::harness

@@ -16,6 +16,7 @@
 #include "harness/judge.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/properties/try_properties.hpp"
+#include "harness/same_bits.hpp"
 #include "harness/tensor_notes.hpp"
 #include "harness/twins.hpp"
 #include "harness/worker_protocol.hpp"
@@ -86,6 +87,13 @@ TensorSet of_the_op(const Case& c, const TensorSet& inputs, const TensorSet& giv
   return known;
 }
 
+/// Of a kernel whose rounding probes did not find, on data that cannot tell roundings apart.
+void say_any_rounding(const Inference& found, Verdict& v) {
+  const bool foreign = !found.contradictions.empty();
+  v.reason += fmt::format("{}all known roundings give these bits, so that such data cannot tell them apart{}",
+                          v.reason.empty() ? "" : ": ", foreign ? "; in probes it follows none of them" : "");
+}
+
 Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResult& result,
                   const RunPlan& plan, const Ground& ground, bool* ask_full_size = nullptr) {
   JudgePlan how;
@@ -100,10 +108,14 @@ Verdict judge_run(const Case& c, const TensorSet& inputs, const device::RunResul
   std::string others;
   const TensorSet outputs = foreign ? of_the_op(c, inputs, result.outputs, others) : result.outputs;
   InferredVerdict found;
-  if (ground.inferred != nullptr)
+  const bool any_rounding = ground.inferred != nullptr && ground.inferred->asked() &&
+                            !ground.inferred->known() && same_bits_for_op(c.problem, inputs);
+  if (ground.inferred != nullptr && !any_rounding)
     found = judge_inferred(c, inputs, outputs, how, *ground.inferred, ground.full_size);
   else
     found.verdict = judge(c, inputs, outputs, how);
+  if (any_rounding && found.verdict.correctness == Correctness::passed)
+    say_any_rounding(*ground.inferred, found.verdict);
   if (ask_full_size != nullptr) *ask_full_size = *ask_full_size || found.ask_full_size;
   Verdict v = std::move(found.verdict);
   if (!result.reports.empty()) {

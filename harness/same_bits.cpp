@@ -43,6 +43,21 @@ bool same_bits_for_all(const Problem& problem, const TensorSet& inputs, JudgedSt
   return false;
 }
 
+bool same_bits_for_op(const Problem& problem, const TensorSet& inputs) {
+  switch (problem.op) {
+    case Op::grouped_gemm:
+      return same_bits_for_all(problem, inputs, JudgedStage::gemm1);
+    case Op::quantize:
+      return same_bits_for_all(problem, inputs, JudgedStage::quantize);
+    case Op::act_quant:
+      return same_bits_for_all(problem, inputs, JudgedStage::act_quant);
+    case Op::combine:
+      return same_bits_for_all(problem, inputs, JudgedStage::combine);
+    default:
+      return false;
+  }
+}
+
 bool same_bits_for_whole_layer(const Problem& problem, const TensorSet& inputs) {
   return problem.op == Op::moe_layer && same_bits_for_all(problem, inputs, JudgedStage::combine);
 }

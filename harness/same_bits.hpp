@@ -12,6 +12,9 @@ enum class JudgedStage { quantize, gemm1, act_quant, gemm2, combine };  // gemm1
 /// `inputs` are the case's: routing weights are read where they are given (a trace).
 bool same_bits_for_all(const Problem& problem, const TensorSet& inputs, JudgedStage stage);
 
+/// All that an op by itself gives; false of a layer.
+bool same_bits_for_op(const Problem& problem, const TensorSet& inputs);
+
 /// `out` of a whole layer, whatever lies before it.
 bool same_bits_for_whole_layer(const Problem& problem, const TensorSet& inputs);
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""assert_moe as a test function would call it, and the ten lines of the README as a reader would paste them. Would catch a
+"""assert_moe as a test function would call it, and the example of the README as a reader would paste them. Would catch a
 helper that lets a wrong kernel pass, a failure without its replay line, and a README that is not true."""
 import os
 import pathlib
@@ -32,12 +32,14 @@ def raised(kind, call):
 def readme_example(t):
     """The block is run as the file it names, with the command below it."""
     text = (SOURCE / "README.md").read_text()
-    block = re.search(r"<!-- example: tests/adapters -->\n```python\n(.*?)```\n+```\n\$ (cp .*?)\n\$ (.*?)\n(.*?)```\n"
+    block = re.search(r"<!-- file: my_gemm.py -->\n```python\n(.*?)```\n+```\n\$ (cp .*?)\n\$ (.*?)\n(.*?)```\n"
                       r".*?```python\n(.*?)```", text, re.S)
     t.hold(block, "the README has its example")
     with tempfile.TemporaryDirectory() as folder:
         code, copy, command, shown, test = block.groups()
         (pathlib.Path(folder) / "my_gemm.py").write_text(code)
+        around = re.sub(r"^def .*?\n\n", "", code, flags=re.S | re.M)
+        t.hold(len([line for line in around.split("\n") if line]) == 4 and "four lines around it" in text, "as many as it says", around)
         subprocess.run(copy.replace("harness/", shlex.quote(str(SOURCE)) + "/harness/"), shell=True, cwd=folder, check=True)
         command = command.replace("build/moeproof", shlex.quote(PROGRAM)).replace("python3", shlex.quote(sys.executable))
         done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=folder)

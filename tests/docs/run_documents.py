@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs every command that the given documents show, in order, in an empty folder beside the program, and compares what it prints.
 A block of ``` with lines `$ command`; lines behind it are its output: `...` alone stands for any lines, inside a line for any text.
-Comments above a block: `<!-- exit: 1 -->` (of its last command), `<!-- not run: WHY -->`, `<!-- file: NAME -->` (it is written).
+Comments above a block: `<!-- exit: 1 -->` (of its last command), `<!-- not run: WHY -->`, `<!-- file: NAME -->` (it is written),
+`<!-- example: TEST -->` (which runs it).
 Would catch a document whose commands do not exist any more, or print something else.
 
 usage: run_documents.py MOEPROOF SOURCE_ROOT PYTHON DOCUMENT..."""
@@ -13,7 +14,7 @@ import sys
 import tempfile
 
 MOEPROOF, ROOT, PYTHON = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3]
-BLOCK = re.compile(r"(?:<!-- (exit|not run|file): (.*?) -->\n)?```(\w*)\n(.*?)```", re.S)
+BLOCK = re.compile(r"(?:<!-- (exit|not run|file|example): (.*?) -->\n)?```(\w*)\n(.*?)```", re.S)
 
 
 def commands_of(block):
@@ -37,12 +38,14 @@ def fits(shown, printed):
 
 def run(document, folder, path):
     for note, value, language, block in BLOCK.findall(document.read_text(encoding="utf-8")):
-        if note == "not run" or (not note and language):
+        if note in ("not run", "example") or (not note and language):
             continue
         if note == "file":
             (folder / value).write_text(block)
             continue
         commands = commands_of(block)
+        if not commands and re.search(r"^(build/)?moeproof ", block, re.M):
+            return f"{document.name}: a block names commands and runs none:\n{block[:500]}"
         for command, shown in commands:
             due = int(value) if note == "exit" and command == commands[-1][0] else 0
             done = subprocess.run(["bash", "-c", command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
