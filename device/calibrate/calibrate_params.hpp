@@ -23,6 +23,7 @@ struct CalibrateParams {
   std::uint64_t bytes;       // of the region
   std::uint64_t cycles;      // how long a busy kernel lasts
   std::int32_t iterations, n, stages, chunk, loads, box_rows, columns, share, mode;
+  std::int32_t skew;  // most cycles by which a warp of a loop on one SM starts late; 0: all at once
 };
 
 }  // namespace moe::device

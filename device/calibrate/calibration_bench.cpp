@@ -1,8 +1,23 @@
 #include "device/calibrate/calibration_bench.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <numeric>
 
 namespace moe::device {
+namespace {
+
+constexpr std::uint64_t kShift = 132ull << 20;  // from place to place: more than L2 holds, no power of two
+
+double largest_of(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / double(values.size());
+}
+
+}  // namespace
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -10,27 +25,32 @@ double median(std::vector<double> values) {
 }
 
 CalibrationBench::CalibrationBench(Machine& machine) : machine_(machine) {
-  data_ = machine.allocate(kRegion, BufferUse::input, "region");
-  target_ = machine.allocate(kRegion, BufferUse::workspace, "target");
+  constexpr std::uint64_t all = kRegion + kPlaces * kShift;
+  data_ = machine.allocate(all, BufferUse::input, "region");
+  target_ = machine.allocate(all, BufferUse::workspace, "target");
   out_ = machine.allocate(std::size_t(kMostCtas) * 4 * 8, BufferUse::output, "reports");
   words_ = machine.allocate(256, BufferUse::workspace, "words");
+  lists_ = machine.allocate(kListBytes, BufferUse::input, "lists");
   CalibrateLaunch fill{CalibrateKernel::fill_region, {unsigned(8 * machine.sms()), 512}, params()};
   fill.params.target = reinterpret_cast<std::uint8_t*>(data_);
+  fill.params.bytes = all;
   launch(fill);
   machine.synchronize();
 }
 
-void CalibrationBench::warm_up() {
+void CalibrationBench::move(int round) { shift_ = std::uint64_t(round % kPlaces) * kShift; }
+
+void CalibrationBench::warm_up(double seconds) {
   CalibrateLaunch busy{CalibrateKernel::spin, {unsigned(machine_.sms()), 128}, params()};
   busy.params.cycles = 20'000'000;
-  for (int i = 0; i < 30; ++i) launch(busy);
+  for (int i = 0; i < int(seconds * 100); ++i) launch(busy);  // 10 ms each at the highest clock
   machine_.synchronize();
 }
 
 CalibrateParams CalibrationBench::params() const {
   CalibrateParams p{};
-  p.data = reinterpret_cast<const std::uint8_t*>(data_);
-  p.target = reinterpret_cast<std::uint8_t*>(target_);
+  p.data = reinterpret_cast<const std::uint8_t*>(data());
+  p.target = reinterpret_cast<std::uint8_t*>(target());
   p.out = reinterpret_cast<std::uint64_t*>(out_);
   p.words = reinterpret_cast<std::uint32_t*>(words_);
   p.bytes = kRegion;
@@ -47,7 +67,7 @@ void CalibrationBench::map_region(CalibrateParams& p, std::uint64_t bytes, int c
   p.columns = columns;
   p.box_rows = box_rows;
   p.map =
-      machine_.tensor_map(data_, rows, std::uint64_t(columns), std::uint64_t(columns), unsigned(box_rows));
+      machine_.tensor_map(data(), rows, std::uint64_t(columns), std::uint64_t(columns), unsigned(box_rows));
 }
 
 void CalibrationBench::launch(const CalibrateLaunch& what) {
@@ -70,14 +90,23 @@ std::vector<std::uint64_t> CalibrationBench::reports(const CalibrateLaunch& what
   return one;
 }
 
-double CalibrationBench::slowest(const CalibrateLaunch& what, int word, int runs) {
+double CalibrationBench::over_ctas(const CalibrateLaunch& what, int word, int runs,
+                                   double (*of)(const std::vector<double>&)) {
   reports(what, word);  // the first brings code and data
   std::vector<double> values;
   for (int i = 0; i < runs; ++i) {
     const auto one = reports(what, word);
-    values.push_back(double(*std::max_element(one.begin(), one.end())));
+    values.push_back(of(std::vector<double>(one.begin(), one.end())));
   }
   return median(values);
+}
+
+double CalibrationBench::slowest(const CalibrateLaunch& what, int word, int runs) {
+  return over_ctas(what, word, runs, largest_of);
+}
+
+double CalibrationBench::mean(const CalibrateLaunch& what, int word, int runs) {
+  return over_ctas(what, word, runs, mean_of);
 }
 
 double CalibrationBench::seconds(const std::function<void()>& body, int runs) {
@@ -87,11 +116,30 @@ double CalibrationBench::seconds(const std::function<void()>& body, int runs) {
   return median(values);
 }
 
+double CalibrationBench::least_seconds(const std::function<void()>& body, int runs) {
+  double least = machine_.time_of(body);
+  for (int i = 0; i < runs; ++i) least = std::min(least, machine_.time_of(body));
+  return least;
+}
+
+int CalibrationBench::graph_of(const CalibrateLaunch& what, int nodes) {
+  const auto bytes = [](const auto& value) {
+    return std::string(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const LaunchConfig& c = what.config;
+  const std::string key = fmt::format("{} {} {} {} {} {} {} ", int(what.kernel), nodes, c.grid, c.block,
+                                      c.shared_bytes, c.dependent, c.cooperative) +
+                          bytes(what.params);
+  const auto known = graphs_.find(key);
+  if (known != graphs_.end()) return known->second;
+  return graphs_[key] = machine_.record([&] {
+    for (int i = 0; i < nodes; ++i) launch(what);
+  });
+}
+
 double CalibrationBench::seconds_a_node(const CalibrateLaunch& what, int nodes) {
   const auto chain = [&](int count) {
-    const int graph = machine_.record([&] {
-      for (int i = 0; i < count; ++i) launch(what);
-    });
+    const int graph = graph_of(what, count);
     return seconds([&] { machine_.replay(graph); });
   };
   const double few = chain(nodes / 5), many = chain(nodes);

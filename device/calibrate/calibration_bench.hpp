@@ -2,6 +2,8 @@
 // runs.
 #pragma once
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "device/calibrate/calibrate_kernels.hpp"
@@ -20,22 +22,28 @@ struct CalibrateLaunch {
 class CalibrationBench {
  public:
   static constexpr std::uint64_t kRegion = 4ull << 30;  // far more than any L2
-  static constexpr int kMostCtas = 1 << 16;
+  static constexpr int kMostCtas = 1 << 16, kPlaces = 8;
+  static constexpr std::size_t kListBytes = 1 << 14;
 
   explicit CalibrationBench(Machine& machine);
 
   Machine& machine() { return machine_; }
   int sms() const { return machine_.sms(); }
-  Address data() const { return data_; }      // kRegion of random bytes (zeros may travel in less)
-  Address target() const { return target_; }  // as large
+  Address data() const { return data_ + shift_; }      // kRegion of random bytes (zeros may travel in less)
+  Address target() const { return target_ + shift_; }  // as large
+  Address lists() const { return lists_; }             // kListBytes for small tables
+
+  /// Moves both regions to one of a few places: which slices of L2 and channels of HBM a small footprint
+  /// meets hangs on where it lies, and a row is to be of the card.
+  void move(int round);
 
   /// Parameters with the buffers filled in and one iteration of everything.
   CalibrateParams params() const;
   /// A map over `data`: bytes / columns rows of `columns` bytes, boxes of box_rows x 128.
   void map_region(CalibrateParams& p, std::uint64_t bytes, int columns, int box_rows) const;
 
-  /// Keeps all SMs busy for a third of a second: an idle card's clock rises only then.
-  void warm_up();
+  /// Keeps all SMs busy for `seconds` and more: an idle card's clock rises only then.
+  void warm_up(double seconds = 0.3);
   void launch(const CalibrateLaunch& what);
   /// One run; four words of each CTA's report.
   std::vector<std::uint64_t> all_reports(const CalibrateLaunch& what);
@@ -43,15 +51,23 @@ class CalibrationBench {
   std::vector<std::uint64_t> reports(const CalibrateLaunch& what, int word);
   /// Median over `runs` of the largest value of a run: word 0 is cycles, 1 nanoseconds.
   double slowest(const CalibrateLaunch& what, int word, int runs = 15);
+  /// The same of the CTAs' mean, where each does the same by itself.
+  double mean(const CalibrateLaunch& what, int word, int runs = 15);
   /// Median device seconds of one call of `body` by events.
   double seconds(const std::function<void()>& body, int runs = 15);
+  /// The least, where the host's own work is what is timed and only ever disturbed to the longer side.
+  double least_seconds(const std::function<void()>& body, int runs = 15);
   /// Seconds a launch in a graph of `nodes` such launches, the first few left out by a difference of two
   /// graphs.
   double seconds_a_node(const CalibrateLaunch& what, int nodes = 100);
 
  private:
+  double over_ctas(const CalibrateLaunch& what, int word, int runs, double (*of)(const std::vector<double>&));
+  int graph_of(const CalibrateLaunch& what, int nodes);
+
   Machine& machine_;
-  Address data_, target_, out_, words_;
+  Address data_, target_, out_, words_, lists_, shift_ = 0;
+  std::map<std::string, int> graphs_;  // by launch and number of nodes
 };
 
 double median(std::vector<double> values);

@@ -22,7 +22,7 @@ double node_overhead(CalibrationBench& bench, bool dependent, std::size_t shared
 void launches(CalibrationBench& bench, MeasuredRows& rows) {
   const CalibrateLaunch nothing{CalibrateKernel::empty, {unsigned(bench.sms()), 128}, bench.params()};
   constexpr int kCalls = 1000;
-  rows.add("empty", {{"stream", 1}}, bench.seconds([&] {
+  rows.add("empty", {{"stream", 1}}, bench.least_seconds([&] {
     for (int i = 0; i < kCalls; ++i) bench.launch(nothing);
   }) / kCalls,
            "s");
@@ -66,16 +66,12 @@ void small_kernels(CalibrationBench& bench, MeasuredRows& rows) {
       }
 }
 
-/// Lists of a launch: expert 0 of 256 has `rows` rows in `panels` panels of weights, the others none.
+/// Lists of a launch: expert 0 of 256 has a block of rows, the others none; a panel of weights a CTA.
 class StructureLists {
  public:
-  StructureLists(CalibrationBench& bench, int panels) : bench_(bench), panels_(panels) {
-    Machine& m = bench.machine();
-    lists_ = m.allocate(4 * kExperts * 4 + 16, BufferUse::input, "lists");
-    out_ = m.allocate(std::size_t(kRows) * 2 * std::size_t(columns()), BufferUse::output, "rows");
-  }
+  explicit StructureLists(CalibrationBench& bench) : bench_(bench) {}
   static constexpr int kExperts = 256, kRows = 128;
-  int columns() const { return 128 * panels_; }
+  static_assert((4 * kExperts + 1) * 4 <= CalibrationBench::kListBytes);
 
   /// A launch of a tile a CTA, or of none, with one k-block.
   CalibrateLaunch launch(CalibrateKernel kernel, int grid, bool tile) const {
@@ -85,18 +81,18 @@ class StructureLists {
       lists[kExperts] = v.gemm.block_m;                                              // rows
       for (int e = 1; e <= kExperts; ++e) lists[std::size_t(2 * kExperts + e)] = 1;  // block_start
     }
-    bench_.machine().upload(lists_, lists.data(), lists.size() * 4);
+    bench_.machine().upload(bench_.lists(), lists.data(), lists.size() * 4);
     CalibrateLaunch launch{
         kernel, {unsigned(grid), unsigned(v.threads), std::size_t(v.shared_bytes), true}, bench_.params()};
     GroupedGemmParams& g = launch.params.gemm;
     g.tokens = bench_.machine().tensor_map(bench_.data(), kRows, 128, 128, unsigned(v.gemm.block_m));
     g.weights = bench_.machine().tensor_map(bench_.data(), std::uint64_t(128 * grid), 128, 128, 128);
-    const auto* list = reinterpret_cast<const std::int32_t*>(lists_);
+    const auto* list = reinterpret_cast<const std::int32_t*>(bench_.lists());
     g.row_start = list;
     g.rows = list + kExperts;
     g.block_start = list + 2 * kExperts;
     g.a_scale = g.w_scale = reinterpret_cast<const float*>(bench_.data());
-    g.out = reinterpret_cast<std::uint16_t*>(out_);
+    g.out = reinterpret_cast<std::uint16_t*>(bench_.target());
     g.n = 128 * grid;
     g.ld_out = g.n;
     g.k = 128;
@@ -107,8 +103,6 @@ class StructureLists {
 
  private:
   CalibrationBench& bench_;
-  int panels_;
-  Address lists_, out_;
 };
 
 void structure_of(CalibrationBench& bench, MeasuredRows& rows, const StructureLists& lists,
@@ -124,7 +118,7 @@ void structure_of(CalibrationBench& bench, MeasuredRows& rows, const StructureLi
   for (const int grid : {1, bench.sms()}) {
     CalibrateLaunch many = lists.launch(kernel, grid, true);
     many.params.iterations = kEpilogues;
-    rows.add(entry.name, {{"ctas", double(grid)}, {"outputs", outputs}}, bench.slowest(many, 0) / kEpilogues,
+    rows.add(entry.name, {{"ctas", double(grid)}, {"outputs", outputs}}, bench.mean(many, 0) / kEpilogues,
              "cycles");
   }
 }
@@ -137,7 +131,7 @@ void measure_launch(CalibrationBench& bench, MeasuredRows& rows) {
 }
 
 void measure_structure(CalibrationBench& bench, MeasuredRows& rows) {
-  const StructureLists lists(bench, bench.sms());
+  const StructureLists lists(bench);
   for (int k = int(CalibrateKernel::structure_swap_ab_8); k <= int(CalibrateKernel::structure_mma_32); ++k)
     structure_of(bench, rows, lists, CalibrateKernel(k));
 }

@@ -167,7 +167,7 @@ void loader(CalibrationBench& bench, MeasuredRows& rows) {
                   {"box_rows", double(s.box_rows)},
                   {"loads", double(s.loads)},
                   {"alone", double(alone)}},
-                 bench.slowest(launch, 0) / kSteps, "cycles");
+                 bench.mean(launch, 0) / kSteps, "cycles");
       }
     }
   CalibrateLaunch wait{CalibrateKernel::wait_cost, {1, 32, 2048}, bench.params()};

@@ -10,6 +10,9 @@ namespace {
 constexpr int kWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 constexpr std::size_t kOperandBytes = 4 * 8192 + 2 * 32768 + 2048;  // tensor.cu: tiles, scales, barriers
 
+/// CTAs of a loop that each SM runs by itself, and the range of its warps' first moments.
+constexpr int kCopies = 16, kSkew = 128;
+
 CalibrateLaunch on_one_sm(const CalibrationBench& bench, CalibrateKernel kernel, int n, int warpgroups,
                           int iterations, int more_threads = 0) {
   CalibrateLaunch launch{
@@ -32,7 +35,7 @@ struct Loop {
 constexpr int kSteps = 4000;
 
 double cycles_a_step(CalibrationBench& bench, const CalibrateLaunch& launch) {
-  return bench.slowest(launch, 0) / kSteps;
+  return bench.mean(launch, 0) / kSteps;
 }
 
 void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop) {
@@ -42,11 +45,14 @@ void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop)
     for (const int warpgroups : {1, 2}) {
       if (warpgroups == 2 && !loop.pairs) continue;
       CalibrateLaunch launch = on_one_sm(bench, loop.kernel, n, warpgroups, kSteps, loop.more_threads);
+      launch.config.grid = kCopies;
       launch.params.share = 0;
+      launch.params.skew = kSkew;
       rows.add(name, {{"n", n}, {"warpgroups", warpgroups}}, cycles_a_step(bench, launch) / loop.instructions,
                "cycles");
       if (warpgroups == 1 || !loop.staggers) continue;
       launch.params.share = 2 * n;  // the time of the other's four wgmma
+      launch.params.skew = 0;
       rows.add(name, {{"n", n}, {"warpgroups", warpgroups}, {"stagger", 2.0 * n}},
                cycles_a_step(bench, launch), "cycles");
     }
@@ -56,9 +62,10 @@ void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop)
 /// Cycles of a scheduler for one instruction of a warp, `count` in a step, with `warps` of them on the SM.
 void measure_warp_loop(CalibrationBench& bench, MeasuredRows& rows, CalibrateKernel kernel, int count) {
   for (const int warps : {4, 8, 16}) {
-    CalibrateLaunch launch{kernel, {1, unsigned(32 * warps), 0}, bench.params()};
+    CalibrateLaunch launch{kernel, {kCopies, unsigned(32 * warps), 0}, bench.params()};
     launch.params.iterations = kSteps;
-    const double cycles = bench.slowest(launch, 0);
+    launch.params.skew = kSkew;
+    const double cycles = bench.mean(launch, 0);
     rows.add(kCalibrateKernels[std::size_t(kernel)].name, {{"warps", warps}},
              cycles / kSteps / count / (warps / 4.0), "cycles");
   }
@@ -75,7 +82,8 @@ struct Load {
   int idle;  // cycles after every four wgmma
 };
 
-/// Eight launches of about 0.08 s; the rows hold the clock after each, `sustained` the last four.
+/// Behind a warm-up that draws little, eight launches of about 0.08 s; the rows hold the clock after each,
+/// `sustained` the last four.
 void measure_load(CalibrationBench& bench, MeasuredRows& rows, const Load& load) {
   CalibrateLaunch launch{
       CalibrateKernel::tensor_busy, {unsigned(bench.sms()), 256, kOperandBytes}, bench.params()};
@@ -84,6 +92,7 @@ void measure_load(CalibrationBench& bench, MeasuredRows& rows, const Load& load)
   launch.params.cycles = 140'000'000;
   std::vector<double> hz;
   double density = 0;
+  bench.warm_up();
   for (int step = 0; step < 8; ++step) {
     const auto all = bench.all_reports(launch);
     double cycles = 0, ns = 0, issued = 0;

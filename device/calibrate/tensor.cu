@@ -48,10 +48,19 @@ __device__ __forceinline__ void fill_operands(const CalibrateParams& p) {
 
 struct Watch {
   std::uint64_t cycles, ns;
-  __device__ __forceinline__ void start() {
+  /// Loops of several warps fall into one of a few rhythms, by how their warps happen to start: each warp of
+  /// each CTA starts at a moment of its own within p.skew cycles, so that the mean over CTAs is of all
+  /// rhythms.
+  __device__ __forceinline__ void start(const CalibrateParams& p) {
     cta_sync();
     ns = nanoseconds();
     cycles = sm_cycles();
+    if (p.skew <= 0) return;
+    const std::uint32_t draw = scrambled(blockIdx.x * 32 + threadIdx.x / 32 + 1);
+    const std::uint64_t go = cycles + draw % std::uint32_t(p.skew);
+    while (sm_cycles() < go) {
+    }
+    warp_sync();
   }
   __device__ __forceinline__ void stop(const CalibrateParams& p) {
     cta_sync();
@@ -100,7 +109,7 @@ struct Chain {
     const Operands<N> at;
     float d[N / 2];
     clear(d);
-    watch.start();
+    watch.start(p);
 #pragma unroll 1
     for (int i = 0; i < p.iterations; ++i) {
       wgmma_fence(d);
@@ -122,7 +131,7 @@ struct ChainRegistersA {
     const std::uint32_t a[4] = {0x38383838u, 0x30303030u, 0x38303830u, 0x30383038u};
     float d[N / 2];
     clear(d);
-    watch.start();
+    watch.start(p);
 #pragma unroll 1
     for (int i = 0; i < p.iterations; ++i) {
       wgmma_fence(d);
@@ -144,7 +153,7 @@ struct Drain {
     const Operands<N> at;
     float d[N / 2];
     clear(d);
-    watch.start();
+    watch.start(p);
 #pragma unroll 1
     for (int i = 0; i < p.iterations; ++i) {
       wgmma_fence(d);
@@ -181,7 +190,7 @@ struct Promote {
     clear(acc);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) scale[i] = scales[i];
-    watch.start();
+    watch.start(p);
     stagger(p);
 #pragma unroll 1
     for (int i = 0; i < p.iterations; ++i) {
@@ -226,7 +235,7 @@ struct Handover {
       }
       fence_mbar_init();
     }
-    watch.start();
+    watch.start(p);
     if (warp == math_warps) {
       if (lane == 0)
         for (int i = 0, s = 0, phase = 0; i < p.iterations; ++i) {
@@ -359,7 +368,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
   for (int i = 0; i < 4; ++i) a[i] = 0x3C003C00u + std::uint32_t(threadIdx.x);
   for (int i = 0; i < 2; ++i) b[i] = 0x2C002C00u + std::uint32_t(threadIdx.x);
   Watch watch;
-  watch.start();
+  watch.start(p);
 #pragma unroll 1
   for (int i = 0; i < p.iterations; ++i)
 #pragma unroll
@@ -374,7 +383,7 @@ extern "C" __global__ void __launch_bounds__(512, 1)
   std::uint32_t codes[8];
   for (int t = 0; t < 8; ++t) codes[t] = scrambled(threadIdx.x * 8 + std::uint32_t(t)) & 0x7E7E7E7Eu;
   Watch watch;
-  watch.start();
+  watch.start(p);
 #pragma unroll 1
   for (int i = 0; i < p.iterations; ++i)
 #pragma unroll

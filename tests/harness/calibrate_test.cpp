@@ -9,6 +9,7 @@
 #include "fixtures/problem/errors.hpp"
 #include "harness/calibrate/derive.hpp"
 #include "harness/calibrate/hardware_text.hpp"
+#include "harness/calibrate/rounds.hpp"
 
 namespace moe::harness {
 namespace {
@@ -190,6 +191,46 @@ TEST(DeriveConstants, OldStandsBesideNew) {
       h200(), "h200", {{"launch_s", 3.468e-6, {}, "r"}, {"wgmma_cycles_ss", 0, {{128, 32.04}}, "r"}});
   EXPECT_NE(text.find("+100.0 %"), std::string::npos) << text;
   EXPECT_NE(text.find("-50.0 %"), std::string::npos) << text;
+}
+
+MeasuredRows one_row(double value) {
+  MeasuredRows rows;
+  rows.add("spin", {{"n", 8}}, value, "s");
+  return rows;
+}
+
+// Fault: a value that an outlier moves, or that falls to one of two rhythms by chance.
+TEST(MeasuredRounds, AreSummedUpByTheirMiddleHalf) {
+  EXPECT_DOUBLE_EQ(middle_mean({3}), 3);
+  EXPECT_DOUBLE_EQ(middle_mean({1, 3}), 2);
+  EXPECT_DOUBLE_EQ(middle_mean({1000, 2, 4, 0}), 3);
+  EXPECT_DOUBLE_EQ(middle_mean({0, 1, 2}), 1);
+  EXPECT_DOUBLE_EQ(middle_mean({0, 6, 6, 6, 9, 1000}), (0.5 * 6 + 6 + 6 + 0.5 * 9) / 3);
+  EXPECT_DOUBLE_EQ(middle_mean({10, 20, 10, 20, 10, 20, 10, 20}), 15);
+  MeasuredRounds rounds;
+  for (const double value : {2.0, 4.0, 1000.0, 0.0}) rounds.add(one_row(value));
+  ASSERT_EQ(rounds.typical().all().size(), 1u);
+  EXPECT_DOUBLE_EQ(rounds.typical().all()[0].value, 3);
+  EXPECT_EQ(rounds.typical().all()[0].unit, "s");
+}
+
+// Fault: a run that ends while its halves still disagree, or never ends.
+TEST(MeasuredRounds, KnowWhetherTheyAreSteady) {
+  MeasuredRounds rounds;
+  EXPECT_EQ(rounds.unsteady(0.01), 0);
+  for (int i = 0; i < 3; ++i) {
+    rounds.add(one_row(100));
+    EXPECT_EQ(rounds.unsteady(0.01), 1);
+  }
+  rounds.add(one_row(103));
+  EXPECT_EQ(rounds.unsteady(0.01), 1);
+  EXPECT_EQ(rounds.unsteady(0.02), 0);
+  rounds.add(one_row(100.5));
+  for (int i = 0; i < 12; ++i) rounds.add(one_row(100.4));
+  EXPECT_EQ(rounds.unsteady(0.01), 0);
+  MeasuredRows other = one_row(1);
+  other.add("spin", {}, 1, "s");
+  EXPECT_THROW(rounds.add(other), BadInput);
 }
 
 }  // namespace
