@@ -137,6 +137,15 @@ int CalibrationBench::graph_of(const CalibrateLaunch& what, int nodes) {
   });
 }
 
+double CalibrationBench::seconds_a_replay(const CalibrateLaunch& what, int nodes) {
+  constexpr int kReplays = 50;
+  const int graph = graph_of(what, nodes);
+  return seconds([&] {
+           for (int i = 0; i < kReplays; ++i) machine_.replay(graph);
+         }) /
+         kReplays;
+}
+
 double CalibrationBench::seconds_a_node(const CalibrateLaunch& what, int nodes) {
   const auto chain = [&](int count) {
     const int graph = graph_of(what, count);

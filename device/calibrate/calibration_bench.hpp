@@ -60,6 +60,8 @@ class CalibrationBench {
   /// Seconds a launch in a graph of `nodes` such launches, the first few left out by a difference of two
   /// graphs.
   double seconds_a_node(const CalibrateLaunch& what, int nodes = 100);
+  /// Seconds of one replay of a graph of `nodes` such launches, replayed again and again without a pause.
+  double seconds_a_replay(const CalibrateLaunch& what, int nodes);
 
  private:
   double over_ctas(const CalibrateLaunch& what, int word, int runs, double (*of)(const std::vector<double>&));

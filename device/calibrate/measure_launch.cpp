@@ -36,6 +36,10 @@ void launches(CalibrationBench& bench, MeasuredRows& rows) {
       floor.config.shared_bytes = shared;
       rows.add("empty", at, bench.seconds_a_node(floor), "s");
     }
+  CalibrateLaunch node{CalibrateKernel::spin, {unsigned(bench.sms()), 128}, bench.params()};
+  node.params.cycles = 4'000;  // 2 us: a layer's small kernel
+  for (const int nodes : {1, 5, 10, 50})
+    rows.add("spin", {{"replay", 1}, {"nodes", double(nodes)}}, bench.seconds_a_replay(node, nodes), "s");
   for (const std::size_t shared : {std::size_t(0), std::size_t(100'000), kLarge}) {
     CalibrateLaunch turnover = nothing;
     turnover.config.shared_bytes = shared;
