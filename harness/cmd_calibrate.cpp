@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
-#include <array>
 #include <chrono>
 #include <ctime>
 #include <ostream>
 
-#include "device/calibrate/calibration_bench.hpp"
 #include "device/cuda/calibration_machine.hpp"
 #include "device/cuda/probe.hpp"
 #include "fixtures/files/embedded.hpp"
@@ -13,7 +11,7 @@
 #include "fixtures/files/read_file.hpp"
 #include "fixtures/problem/errors.hpp"
 #include "harness/calibrate/hardware_text.hpp"
-#include "harness/calibrate/rounds.hpp"
+#include "harness/calibrate/measure_rounds.hpp"
 #include "harness/cli.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/reporters.hpp"
@@ -23,7 +21,6 @@ namespace moe::harness {
 namespace {
 
 constexpr double kRepeats = 0.02;  // what a second run of a quiet card keeps to
-constexpr double kSteady = 0.01;   // what two halves of a run's rounds keep to before it ends
 constexpr double kBudget = 50;     // seconds of measuring
 
 std::string today() {
@@ -41,76 +38,6 @@ std::string base_text(const std::string& hardware) {
 
 device::MeasuredRows read_rows(const std::string& path) {
   return device::parse_measured_rows(read_file(path), path);
-}
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-struct Part {
-  const char* name;
-  void (*measure)(device::CalibrationBench&, device::MeasuredRows&);
-  int rounds;  // at least
-  MeasuredRounds measured = {};
-  double longest = 0, took = 0;  // seconds of a round, of all
-
-  void round(device::CalibrationBench& bench) {
-    const auto start = Clock::now();
-    bench.move(measured.count());
-    bench.warm_up(0.05);
-    device::MeasuredRows rows;
-    measure(bench, rows);
-    measured.add(rows);
-    longest = std::max(longest, seconds_since(start));
-    took += seconds_since(start);
-  }
-};
-
-/// The due rounds of all parts, in turns.
-template <std::size_t N>
-void due_rounds(device::CalibrationBench& bench, std::array<Part, N>& parts) {
-  for (int round = 0; round < parts[0].rounds; ++round)
-    for (Part& part : parts) part.round(bench);
-}
-
-/// More rounds of the parts that are not steady yet, in turns, as far as the time goes.
-template <std::size_t N>
-void more_rounds(device::CalibrationBench& bench, std::array<Part, N>& parts, Clock::time_point start) {
-  for (bool more = true; more;) {
-    more = false;
-    for (Part& part : parts) {
-      if (part.measured.unsteady(kSteady) == 0 || seconds_since(start) + part.longest > kBudget) continue;
-      part.round(bench);
-      more = true;
-    }
-  }
-}
-
-device::MeasuredRows measure(device::Machine& machine, const Streams& s) {
-  const auto start = Clock::now();
-  device::CalibrationBench bench(machine);
-  std::array clock = {Part{"clock", device::measure_clock, 3}};
-  std::array light = {Part{"tensor cores", device::measure_tensor, 8},
-                      Part{"memory", device::measure_memory, 8}, Part{"launches", device::measure_launch, 8},
-                      Part{"structure", device::measure_structure, 8}};
-  bench.warm_up();
-  due_rounds(bench, light);
-  due_rounds(bench, clock);  // a warm card, as it is in a second run
-  bench.warm_up(1);
-  more_rounds(bench, light, start);
-  device::MeasuredRows rows;
-  const auto take = [&](const Part& part) {
-    for (const device::MeasuredRow& row : part.measured.typical().all())
-      rows.add(row.kernel, row.parameters, row.value, row.unit);
-    s.err << fmt::format("calibrate: {}: {} rounds in {:.1f} s, {} of {} rows not steady within {:.0f} %\n",
-                         part.name, part.measured.count(), part.took, part.measured.unsteady(kSteady),
-                         part.measured.typical().all().size(), 100 * kSteady)
-          << std::flush;
-  };
-  for (const Part& part : light) take(part);
-  for (const Part& part : clock) take(part);
-  return rows;
 }
 
 CardFacts card_facts(const device::Machine& machine) {
@@ -138,7 +65,7 @@ int cmd_calibrate(const Options& o, const Streams& s) {
   if (o.words.empty()) {
     const auto machine = device::open_calibration_machine(0);
     card = card_facts(*machine);
-    rows = measure(*machine, s);
+    rows = measure_in_rounds(*machine, kBudget, s.err);
   } else {
     rows = read_rows(o.words[0]);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "fixtures/files/embedded.hpp"
 #include "fixtures/files/hardware_file.hpp"
@@ -9,7 +10,9 @@
 #include "fixtures/problem/errors.hpp"
 #include "harness/calibrate/derive.hpp"
 #include "harness/calibrate/hardware_text.hpp"
+#include "harness/calibrate/measure_rounds.hpp"
 #include "harness/calibrate/rounds.hpp"
+#include "tests/device/writes_down.hpp"
 
 namespace moe::harness {
 namespace {
@@ -231,6 +234,21 @@ TEST(MeasuredRounds, KnowWhetherTheyAreSteady) {
   MeasuredRows other = one_row(1);
   other.add("spin", {}, 1, "s");
   EXPECT_THROW(rounds.add(other), BadInput);
+}
+
+// Fault: a row that gets lost between its rounds and the file, or that is read when it is gone.
+TEST(MeasuredRounds, OfAWholeCalibrationGiveEveryRow) {
+  device::test::WritesDown machine;
+  std::ostringstream progress;
+  const MeasuredRows rows = measure_in_rounds(machine, 0, progress);
+  MeasuredRows once;
+  device::CalibrationBench bench(machine);
+  for (const auto measure : {device::measure_tensor, device::measure_memory, device::measure_launch,
+                             device::measure_structure, device::measure_clock})
+    measure(bench, once);
+  EXPECT_EQ(device::to_csv(rows), device::to_csv(once));
+  EXPECT_FALSE(derive_constants(rows, kSms).empty());
+  EXPECT_NE(progress.str().find("memory: 8 rounds"), std::string::npos) << progress.str();
 }
 
 }  // namespace
