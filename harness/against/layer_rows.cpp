@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <bit>
 #include <numeric>
 #include <optional>
 
@@ -19,12 +20,14 @@ struct Framework {
   bool sglang;        // its default tile; else vLLM's
   bool swap, narrow;  // vLLM since June 2026: Swap-AB; 64 columns for the smallest batches
   bool capped;        // timed for about a second a row, at the card's power limit
+  bool module;  // the model's own module, from the router's scores on, instead of a function behind them
 };
-/// AIConfigurator's collectors: SGLang's layer from the router's scores on; vLLM's behind its top-k. Its vLLM
+/// AIConfigurator's collectors (collector/*/collect_moe.py, helper.py of that version): SGLang's layer from
+/// the router's scores on; vLLM 0.22's fused_experts behind its top-k; vLLM 0.24's FusedMoE module. The vLLM
 /// 0.22 rows carry 690 W of 700 W.
-constexpr Framework kFrameworks[] = {{"sglang_fused_moe_triton", true, false, false, false},
-                                     {"vllm_fused_moe", false, false, false, true},
-                                     {"vllm_fp8moe_triton_tritonexperts", false, true, true, false}};
+constexpr Framework kFrameworks[] = {{"sglang_fused_moe_triton", true, false, false, false, false},
+                                     {"vllm_fused_moe", false, false, false, true, false},
+                                     {"vllm_fp8moe_triton_tritonexperts", false, true, true, false, true}};
 
 const Framework* framework_of(const std::string& source) {
   for (const Framework& f : kFrameworks)
@@ -83,6 +86,26 @@ std::vector<sim::Elementwise> beside_sglang(const MoeShape& s) {
   return kernels;
 }
 
+/// What vLLM's module launches beside its experts: the router, and the copy of their output into the module's
+/// own (a modular kernel whose experts have summed up already). Softmax and top-k are one kernel where the
+/// number of experts is a power of two. Top-1 is Llama 4's router, elementwise kernels of PyTorch (the
+/// largest score, as float, its sigmoid, its id as int32), which weighs the tokens instead of the outputs.
+std::vector<sim::Elementwise> beside_vllm_module(const MoeShape& s) {
+  const double pairs = double(s.pairs()), scores = double(s.tokens) * s.experts * 2;
+  const double rows = double(s.tokens) * double(s.hidden) * 2;
+  std::vector<sim::Elementwise> kernels;
+  if (s.top_k == 1) {
+    kernels = {{"largest_score", scores, pairs * 10}, {"as_float", pairs * 2, pairs * 4},
+               {"sigmoid", pairs * 4, pairs * 4},     {"ids", pairs * 8, pairs * 4},
+               {"weights", pairs * 4, pairs * 2},     {"weigh_tokens", rows + pairs * 2, rows}};
+  } else {
+    if (!std::has_single_bit(unsigned(s.experts))) kernels.push_back({"softmax", scores, 2 * scores});
+    kernels.push_back({"topk", scores, pairs * 12});
+  }
+  kernels.push_back({"copy_out", rows, rows});
+  return kernels;
+}
+
 TileConfig tile_of(const Framework& f, const MoeShape& s, const std::vector<TunedTable>& tuned) {
   const TunedTable* table =
       find_table(tuned, s.local_experts(), s.local_intermediate(), QuantKind::block128, "NVIDIA_H200");
@@ -110,6 +133,7 @@ MeasuredRow row_of(const Csv& csv, const Csv::Row& row, const std::vector<TunedT
   r.choice.layout = layout_of_tile(r.choice.tile, f.swap);
   r.conditions = {.warm = true, .capped = f.capped};
   if (f.sglang && s.ep == 1) r.beside = beside_sglang(s);
+  if (f.module) r.beside = beside_vllm_module(s);
   if (f.sglang && s.top_k == 1) r.without = "combine";  // GEMM 2 writes the output itself
   if (s.ep > 1) r.unscored = "ep > 1";
   if (s.experts == 256 || s.experts == 384) r.unscored = "grouped top-k (256 or 384 experts)";

@@ -88,6 +88,22 @@ TEST(Against, ReadsLayerRows) {
   EXPECT_NE(file.rows[3].unscored, "");
 }
 
+// What a framework's module launches beside its experts: a router's kernels that are forgotten or counted
+// twice.
+TEST(Against, AddsWhatVllmsModuleLaunches) {
+  const auto beside = [&](const char* shape) {
+    const std::string row = std::string("fp8_block,64,") + shape + ",1,1,balanced,0.2\n";
+    const MeasuredFile file = layer_rows(
+        csv_of(kLayerHeader + "vllm_fp8moe_triton_tritonexperts," + row + "vllm_fused_moe," + row), {});
+    EXPECT_TRUE(file.rows.at(1).beside.empty());  // behind the router, sums straight into its output
+    return file.rows[0].beside;
+  };
+  EXPECT_EQ(beside("2048,768,8,128").size(), 2u);  // top-k, copy
+  EXPECT_EQ(beside("2048,768,8,160").size(), 3u);  // softmax by itself
+  EXPECT_EQ(beside("5120,8192,1,16").size(), 7u);  // Llama 4's
+  EXPECT_EQ(beside("5120,8192,1,16").back().read, 64 * 5120 * 2);
+}
+
 // Every token's experts are distinct and all its rows arrive somewhere.
 RC_GTEST_PROP(Against, BalancedRowsAreAllThere, ()) {
   const int experts = *rc::gen::inRange(1, 130), top_k = *rc::gen::inRange(1, std::min(experts, 9) + 1),
