@@ -79,6 +79,9 @@ class Court {
   const Semantics* fitting(JudgedStage stage, const StageCandidates& candidates,
                            std::span<const std::int64_t> rows, const TruthOf& truth,
                            std::optional<reference::StageTruth>& due) const;
+  /// Where a stage that must fit does not: the nearest candidate, if it is a chance fit that ends here.
+  std::optional<StageJudgement> near_miss(JudgedStage stage, const StageCandidates& candidates,
+                                          std::span<const std::int64_t> rows, const TruthOf& truth) const;
   /// Of a layer whose sums are single products, by its `out` alone: the intervals of some roundings.
   reference::StageTruth factors_truth(std::span<const std::int64_t> tokens, const TruthOf& bounds);
   void note_weight(std::span<const std::int64_t> rows, const TruthOf& truth, const Semantics* fits);

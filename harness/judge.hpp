@@ -30,7 +30,7 @@ struct JudgePlan {
   bool weight_in_gemm2 = false;  // what is known of a kernel that declares nothing: its gemm2 is weighted
   bool hard_bounds = false;      // designed inputs, whose losses are not independent: no probable bound
   bool by_interval = false;      // use intervals although the Semantics is declared
-  bool sparse_weights = false;  // those of a scales twin: one or two codes a row
+  bool sparse_weights = false;   // those of a scales twin: one or two codes a row
   double budget = 2e9;           // multiply-adds of GEMM rows to judge; beyond it a seeded sample of rows
   int threads = 1;
 };
@@ -40,6 +40,9 @@ struct StageJudgement {
   JudgedStage stage = JudgedStage::quantize;
   std::optional<Semantics> fits;  // gives every bit; empty = none does
   bool likely = false;            // it is of the likely ones
+  /// Elements that the nearest of those that must fit misses, of so many, where that excuses none: each is
+  /// one step off, and they are so few that probes may have had none (Court::near_miss).
+  std::int64_t missed = 0, elements = 0;
 };
 
 struct Judgement {

@@ -94,7 +94,7 @@ std::string_view stage_name(JudgedStage stage, Op op) {
 
 /// What the notes of a verdict say of each stage.
 struct StageNotes {
-  std::vector<std::string> to_the_bit, by_bounds, otherwise;
+  std::vector<std::string> to_the_bit, by_bounds, near, otherwise;
   std::string exp;  // another form than the summary's, which speaks of the tightest
   bool unexplained = false;
 };
@@ -103,6 +103,13 @@ StageNotes notes_of(const Case& c, const Judgement& j, const Inference& found) {
   StageNotes notes;
   for (const StageJudgement& s : j.stages) {
     const std::string stage(stage_name(s.stage, c.problem.op));
+    if (s.missed > 0) {
+      notes.near.push_back(
+          fmt::format("what probes of this size gave did not hold in {} here ({} of {} elements "
+                      "one step off), so bounds judge it",
+                      stage, s.missed, s.elements));
+      continue;
+    }
     (s.fits ? notes.to_the_bit : notes.by_bounds).push_back(stage);
     notes.unexplained = notes.unexplained || !s.fits;
     if (!s.fits) continue;
@@ -143,7 +150,8 @@ std::string note_of(const StageNotes& notes, const Inference& found, const Infer
     note = "semantics inferred: " + found.summary() + notes.exp;
   else if (!notes.to_the_bit.empty())
     note += fmt::format("; to the bit: {}{}", fmt::join(notes.to_the_bit, ", "), notes.exp);
-  for (const std::string& other : notes.otherwise) note += "; " + other;
+  for (const auto* more : {&notes.otherwise, &notes.near})
+    for (const std::string& other : *more) note += "; " + other;
   if (!notes.unexplained || !passes) return note;
   note += fmt::format("; {} here inside the bounds, but by no known rounding",
                       fmt::join(notes.by_bounds, " and "));
