@@ -9,6 +9,7 @@
 #include "harness/cli.hpp"
 #include "harness/exit_code.hpp"
 #include "harness/process_executor.hpp"
+#include "harness/progress.hpp"
 #include "harness/reporters.hpp"
 #include "harness/suite.hpp"
 #include "harness/upstream/report.hpp"
@@ -96,7 +97,7 @@ bool same_inputs(const Problem& problem, const Choice& before, const Choice& aft
 
 /// Both sides of one problem in each of its layouts. Two processes hold the inputs: each side has half the
 /// room.
-void run_work(const PairWork& work, const PairPlan& plan, UpstreamReport& report) {
+void run_work(const PairWork& work, const PairPlan& plan, Progress& progress, UpstreamReport& report) {
   const Routing routing = routing_of(work.problem);
   std::string why = no_room(work.problem, routing, plan.before);
   if (why.empty()) why = no_room(work.problem, routing, plan.after);
@@ -108,24 +109,26 @@ void run_work(const PairWork& work, const PairPlan& plan, UpstreamReport& report
     const Choice &before = work.before[i], &after = work.after[i];
     if (!why.empty()) {
       report.pairs.push_back(not_run(work.problem, before, after, Correctness::refused, why));
+      progress.leave_out();
       continue;
     }
     const bool same = same_inputs(work.problem, before, after);
     if (i == 0 || inputs_follow_tile(work.problem)) inputs = make(before);
     of_after = same ? inputs : make(after);
     report.pairs.push_back(compare_pair(work.problem, {before, inputs}, {after, of_after}, routing, plan));
+    progress.finish(is_bad(report.pairs.back().after) || is_bad(report.pairs.back().before));
   }
 }
 
-RunPlan side_plan(Suite& suite, const Streams& s, const char* side, bool quiet) {
+RunPlan side_plan(Suite& suite, Progress& progress, const char* side, Progress::Style style) {
   RunPlan plan = suite.plan;
   plan.hardware = &suite.hardware;
   plan.room.host /= 2;
   plan.room.card /= 2;
   plan.timing = device::TimingPlan{};
-  if (!quiet)
-    plan.before_launch = [&err = s.err, side](const std::string& line) {
-      err << "running " << side << ": " << line << std::endl;
+  if (style == Progress::Style::log)
+    plan.before_launch = [&progress, side](const std::string& line) {
+      progress.say(fmt::format("running {}: {}\n", side, line));
     };
   return plan;
 }
@@ -191,7 +194,10 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   Suite before = open_suite(before_options, s), after = open_suite(after_options, s);
   const std::string why_not = obstacle(before, after);
   const std::vector<PairWork> works = settle_pairs(before_options, before, after_options, after);
-  PairPlan plan{side_plan(before, s, "before", o.output.quiet), side_plan(after, s, "after", o.output.quiet)};
+  const Progress::Style style = Progress::style_of(o.output.quiet, s.err_is_terminal);
+  Progress progress(s.err, style);
+  for (const PairWork& work : works) progress.plan(work.before.size());
+  PairPlan plan{side_plan(before, progress, "before", style), side_plan(after, progress, "after", style)};
   plan.samples = o.run.samples;
   UpstreamReport report{{o.before.executor, before.report.device},
                         {o.after.executor, after.report.device},
@@ -201,11 +207,12 @@ int cmd_upstream_check(const Options& o, const Streams& s) {
   for (const PairWork& work : works) {
     out_of_time = before.budget.over();
     if (out_of_time) break;
-    if (why_not.empty()) run_work(work, plan, report);
+    if (why_not.empty()) run_work(work, plan, progress, report);
     for (std::size_t i = 0; !why_not.empty() && i < work.before.size(); ++i)
       report.pairs.push_back(
           not_run(work.problem, work.before[i], work.after[i], Correctness::skipped, why_not));
   }
+  progress.end();
   return finish(report, o, s, out_of_time);
 }
 

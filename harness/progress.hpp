@@ -22,6 +22,10 @@ std::string progress_text(const ProgressState&);
 class Progress {
  public:
   enum class Style { none, line, log };
+  /// Of a command: nothing under --quiet, a line on a terminal, else a log.
+  static Style style_of(bool quiet, bool is_terminal) {
+    return quiet ? Style::none : is_terminal ? Style::line : Style::log;
+  }
   /// `line` is drawn by a thread of its own, so that it goes on while a case runs.
   Progress(std::ostream& err, Style style);
   ~Progress();

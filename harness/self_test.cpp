@@ -184,6 +184,7 @@ std::optional<KillRow> row_of(const FaultSource& source, const PlantedFault& fau
   for (; row.seeds < plan.seeds; ++row.seeds) {
     const std::optional<Found> found = bench.find(plan.first_seed + std::uint64_t(row.seeds));
     if (plan.out_of_time()) return std::nullopt;
+    plan.tried(found.has_value());
     if (!found) continue;
     cases.push_back(found->cases);
     if (row.killed++ > 0) continue;

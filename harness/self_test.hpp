@@ -39,6 +39,7 @@ struct SelfTestPlan {
   /// Rows of an earlier run: they stand as they are.
   std::vector<KillRow> done = {};
   std::function<bool()> out_of_time = [] { return false; };
+  std::function<void(bool found)> tried = [](bool) {};               // as each seed of a row is done
   std::function<void(const KillRow&)> tell = [](const KillRow&) {};  // as each row is done
 };
 

@@ -92,9 +92,7 @@ Suite open_suite(const Options& o, const Streams& s) {
               {}};
   suite.plan.executor = suite.chosen.executor.get();
   require_kernel(o, suite.plan.executor);
-  suite.progress = std::make_shared<Progress>(s.err, o.output.quiet      ? Progress::Style::none
-                                                     : s.err_is_terminal ? Progress::Style::line
-                                                                         : Progress::Style::log);
+  suite.progress = std::make_shared<Progress>(s.err, Progress::style_of(o.output.quiet, s.err_is_terminal));
   suite.plan.program = s.program;
   suite.plan.options = replay_options(o.run);
   suite.plan.patience = patience_option(o.run);

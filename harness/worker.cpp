@@ -1,5 +1,6 @@
 #include "harness/worker.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -135,15 +136,28 @@ Json Server::answer(const Json& request) {
   throw MachineFailure("unknown request '" + what + "'");
 }
 
+/// No memory is left to this process: then what went wrong is neither a wrong input nor a broken machine.
+bool memory_is_short() {
+  constexpr std::size_t kLittle = std::size_t(64) << 20;
+  void* const probe = ::mmap(nullptr, kLittle, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) return true;
+  ::munmap(probe, kLittle);
+  return false;
+}
+
+Json error_of(const char* kind, const char* message) {
+  return {{"error", memory_is_short() ? "memory" : kind}, {"message", message}};
+}
+
 Json guarded_answer(Server& server, const std::string& line) {
   try {
     return server.answer(Json::parse(line));
   } catch (const BadInput& e) {
-    return {{"error", "bad_input"}, {"message", e.what()}};
+    return error_of("bad_input", e.what());
   } catch (const MachineFailure& e) {
-    return {{"error", "failure"}, {"message", e.what()}};
+    return error_of("failure", e.what());
   } catch (const std::bad_alloc& e) {
-    return {{"error", "failure"}, {"message", e.what()}};
+    return error_of("memory", e.what());
   } catch (const std::exception& e) {  // a fault of the session's own: the verdict of its case
     return {{"error", "kernel"}, {"message", e.what()}};
   }

@@ -354,6 +354,8 @@ Json ask_worker(ChildProcess& child, const Json& asked, double seconds, Trust tr
   const std::string message =
       says(answer, "message") ? words_in(child, answer, "message", what) : "(without saying what)";
   if (kind == "bad_input" && trust == Trust::own) throw BadInput(message);
+  if (kind == "memory" && trust == Trust::own)
+    child.give_up("the worker process ran out of memory: " + message);
   if (kind == "failure") throw MachineFailure(message);
   if (kind == "kernel" || trust == Trust::own) child.give_up("the kernel raised " + message);
   child.give_up(fmt::format(

@@ -3,7 +3,7 @@
 every kill, and the run that goes on ends with the verdicts of one that nobody killed. Would catch a record that is written in two
 pieces, a tail that is read as a case, a case that is done twice or lost.
 
-usage: kill_moments.py MOEPROOF [KILLS = 12]"""
+usage: kill_moments.py MOEPROOF [KILLS = 12 [SEED = 7]]"""
 import json
 import pathlib
 import random
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-MOEPROOF, KILLS = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 12
+MOEPROOF, KILLS, SEED = sys.argv[1], *(int(word) for word in (sys.argv[2:4] + ["12", "7"][len(sys.argv) - 2:])[:2])
 WORDS = ["check", "--executor", "reference", "--allow", "mistrusted", "--quiet", "--judge-budget", "1e6", "--seed", "5"]
 
 
@@ -31,7 +31,7 @@ def finished(journal):
 
 
 def main():
-    moments = random.Random(7)
+    moments = random.Random(SEED)
     with tempfile.TemporaryDirectory() as folder:
         journal = pathlib.Path(folder, "j.jsonl")
         before, grown, patience = {}, 0, 0.3

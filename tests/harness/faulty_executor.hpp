@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <new>
+#include <stdexcept>
 
 #include "device/executor.hpp"
 #include "fixtures/problem/errors.hpp"
@@ -12,7 +14,7 @@ namespace moe::harness {
 
 namespace seeds {
 inline constexpr std::uint64_t kEcho = 1, kCrash = 11, kHang = 12, kQuit = 13, kBadInput = 14, kFailure = 15,
-                               kRefuse = 16, kCrashInOpen = 17;
+                               kRefuse = 16, kCrashInOpen = 17, kSticky = 18, kNoMemory = 19;
 }
 
 class FaultySession : public device::Session {
@@ -24,6 +26,9 @@ class FaultySession : public device::Session {
     inputs_ = inputs;
   }
   device::RunResult run(device::RunMode) override {
+    if (case_.problem.seed == seeds::kSticky) sticky_ = true;
+    if (sticky_) throw std::runtime_error("CUDA_ERROR_ILLEGAL_ADDRESS");
+    if (case_.problem.seed == seeds::kNoMemory) throw std::bad_alloc();
     if (case_.problem.seed == seeds::kCrash) {
       std::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would make an exit of it
       std::raise(SIGSEGV);
@@ -46,6 +51,7 @@ class FaultySession : public device::Session {
   Case resolved() const override { return case_; }
 
  private:
+  inline static bool sticky_ = false;  // as a card's context: no later call of the process works
   Case case_;
   TensorSet inputs_;
 };

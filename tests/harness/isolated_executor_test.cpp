@@ -98,6 +98,32 @@ TEST(IsolatedExecutor, AMissingProgramIsAMachineFailure) {
   EXPECT_THROW(executor.open(case_with(seeds::kEcho)), MachineFailure);
 }
 
+// Would catch a worker that is kept behind a sticky error or a lack of memory, and a loss that reaches the
+// case behind it: of thirty misfortunes each is its own case's alone.
+TEST(IsolatedExecutor, ThirtyMisfortunesStayWithTheirCases) {
+  auto executor = isolated();
+  const std::uint64_t kinds[] = {seeds::kCrash, seeds::kQuit, seeds::kSticky, seeds::kNoMemory,
+                                 seeds::kCrashInOpen};
+  const Case good = case_with(seeds::kEcho);
+  int lost = 0;
+  for (int i = 0; i < 30; ++i) {
+    const Case bad = case_with(kinds[i % 5]);
+    try {
+      auto opened = executor.open(bad);
+      opened.session->bind(inputs_of(bad));
+      opened.session->run(device::RunMode::eager);
+    } catch (const WorkerLost& loss) {
+      ++lost;
+      if (kinds[i % 5] == seeds::kNoMemory)
+        EXPECT_NE(std::string(loss.what()).find("ran out of memory"), std::string::npos) << loss.what();
+    }
+    auto opened = executor.open(good);
+    opened.session->bind(inputs_of(good));
+    EXPECT_EQ(opened.session->run(device::RunMode::eager).counts.wgmma.at(16), 42) << i;
+  }
+  EXPECT_EQ(lost, 30);
+}
+
 // A crash is the case's verdict, with its replay line; the next choice of the same problem still runs.
 TEST(IsolatedExecutor, ACrashIsAVerdict) {
   auto executor = isolated(1);

@@ -203,7 +203,7 @@ def main():
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
     if not chromium or not driver:
-        print("skipped: no chromium with its chromedriver here (Debian: chromium, chromium-driver)")
+        print("skipped: no chromium with its chromedriver here (ci/setup --browser)")
         return 77
     failures = []
     hold = lambda kept, what: kept or failures.append(what)
