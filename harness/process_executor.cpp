@@ -150,6 +150,9 @@ std::string python_hint(const std::string& log, const std::string& command) {
   const std::size_t at = log.rfind("File \""), end = log.find('\n', at);
   if (at != std::string::npos) hint = fmt::format(" ({})", one_line(log.substr(at, end - at)));
   if (log.find("ModuleNotFoundError") == std::string::npos) return hint;
+  if (log.find("No module named 'moeproof_executor'") != std::string::npos)
+    return hint +
+           "; copy harness/adapters/moeproof_executor.py beside that file, or name its folder in PYTHONPATH";
   return hint +
          fmt::format("; the Python that '{}' starts does not have it: install it there or name another",
                      one_line(command.substr(0, command.find(' '))));

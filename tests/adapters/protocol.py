@@ -187,6 +187,9 @@ def main():
         script.write_text("import no_such_module\n")
         bare = Outcome(PROGRAM, f"{sys.executable} {script}", TOPK)
         t.hold(f"the Python that '{sys.executable}' starts does not have it" in bare.err, "a module that is not there", bare)
+        script.write_text("import moeproof_executor\n")
+        alone = Outcome(PROGRAM, f"{sys.executable} {script}", TOPK)
+        t.hold("copy harness/adapters/moeproof_executor.py beside that file" in alone.err, "the adapter is not there", alone)
     none = Outcome(PROGRAM, "no-such-program", TOPK)
     t.hold(none.status == 2 and "exit status 127" in none.err, "a missing program", none)
     # One protocol: the program's own worker is as good a child as any.

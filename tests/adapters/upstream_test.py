@@ -183,16 +183,18 @@ def check_derived(t):
 
 
 def check_readme(t):
-    """The block of the README is the command below it, run where the examples lie."""
+    """The block of the README is what its commands print, in a folder that has nothing but what they copy."""
     text = (SOURCE / "README.md").read_text()
-    block = re.search(r"<!-- example: tests/adapters/upstream_test.py -->\n```\n\$ (.*?)\n```\n(.*?)\n<!-- end of example -->", text, re.S)
+    block = re.search(r"<!-- example: tests/adapters/upstream_test.py -->\n```\n\$ (cp .*?)\n\$ (.*?)\n```\n(.*?)\n<!-- end of example -->", text, re.S)
     t.hold(block, "the README has its example")
     if not block:
         return
-    command = block[1].replace("\\\n", " ").replace("build/moeproof", shlex.quote(PROGRAM)).replace("python3", shlex.quote(sys.executable))
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=EXAMPLES)
+    command = block[2].replace("\\\n", " ").replace("build/moeproof", shlex.quote(str(pathlib.Path(PROGRAM).resolve()))).replace("python3", shlex.quote(sys.executable))
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "harness").symlink_to((SOURCE / "harness").resolve())
+        done = subprocess.run(f"{block[1]} && {command}", shell=True, capture_output=True, text=True, cwd=folder)
     printed = done.stdout.replace(sys.executable, "python3").strip()
-    shown = "\n".join(line[2:] if line.startswith("> ") else line.lstrip(">") for line in block[2].strip().split("\n"))
+    shown = "\n".join(line[2:] if line.startswith("> ") else line.lstrip(">") for line in block[3].strip().split("\n"))
     t.hold(printed == shown.strip(), "the README shows what it prints", printed)
 
 

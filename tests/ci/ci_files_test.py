@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What users copy into their CI: the pipelines parse (where PyYAML is), call scripts and options that exist, shards of ci/gpu are its
 steps, and the speed gate fails only on what two batches call slow. Would catch a renamed script, a step that no shard runs, a gate
-that one slow batch closes.
+that one slow batch closes, a soak that calls growing memory flat or flat memory growing.
 
 usage: ci_files_test.py SOURCE_ROOT MOEPROOF"""
 import json
@@ -93,8 +93,38 @@ def check_gate():
         hold(gate([2e-4, 2e-4], " MIG 1g.18gb").returncode == 77, "no verdict in a slice")
 
 
+HOARDER = """#!/usr/bin/env python3
+# A check that keeps a megabyte a step, or one in all; its cases take memory that comes back.
+import json, os, sys, time
+word = lambda name: sys.argv[sys.argv.index(name) + 1]
+end, kept = time.monotonic() + float(word("--time-budget")[:-1]), []
+while time.monotonic() < end:
+    kept.append(bytes(range(256)) * (4096 if os.environ["GROWS"] else 1))
+    case = bytes(range(256)) * 40000
+    open(word("--resume"), "a").write('{"done":1}\\n')
+    time.sleep(0.02)
+    del case
+    time.sleep(0.02)
+json.dump({"summary": {"passed": len(kept)}}, open(word("--json"), "w"))
+"""
+
+
+def check_soak():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "stub").write_text(HOARDER)
+        (folder / "stub").chmod(0o755)
+        for grows, status in (("", 0), ("1", 1)):
+            done = subprocess.run([ROOT / "ci/soak", "0.04", "--program", folder / "stub", "--every", "0.05", "--out", folder / "soak.csv"],
+                                  env=dict(os.environ, GROWS=grows), capture_output=True, text=True)
+            hold(done.returncode == status and ("it grows" in done.stdout) == bool(grows), f"soak: {done.stdout} {done.stderr}")
+            rows = (folder / "soak.csv").read_text().splitlines()
+            hold(len(rows) > 10 and int(rows[-1].split(",")[1]) > 5, f"soak: {rows[-1]}")
+
+
 check_shards()
 check_pipelines()
+check_soak()
 check_gate()
 print("\n".join("FAILED " + f for f in failures) or "the CI files hold")
 sys.exit(1 if failures else 0)
