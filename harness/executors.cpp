@@ -32,18 +32,23 @@ std::vector<std::string> to_words(const ExecutorPlan& p) {
           std::to_string(p.threads),
           std::to_string(p.sms),
           std::to_string(p.first_schedule),
-          p.semantics.empty() ? "-" : p.semantics};
+          p.semantics.empty() ? "-" : p.semantics,
+          std::to_string(p.card)};
 }
 
 ExecutorPlan plan_from_words(const std::vector<std::string>& words) {
-  if (words.size() != 6) throw BadInput("worker is started by the program itself");
-  return {words[1], int(parse_count(words[2], 1, 4096)), int(parse_count(words[3], 1, 4096)),
-          int(parse_count(words[4], 1, 1'000'000)), words[5] == "-" ? std::string() : words[5]};
+  if (words.size() != 7) throw BadInput("worker is started by the program itself");
+  return {words[1],
+          int(parse_count(words[2], 1, 4096)),
+          int(parse_count(words[3], 1, 4096)),
+          int(parse_count(words[4], 1, 1'000'000)),
+          words[5] == "-" ? std::string() : words[5],
+          int(parse_count(words[6], 0, 4095))};
 }
 
 std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
   if (plan.name == "reference") return make_reference_executor(plan.threads, plan.semantics);
-  if (plan.name == "cuda") return device::make_cuda_executor(0);
+  if (plan.name == "cuda") return device::make_cuda_executor(plan.card);
 #if MOE_HAVE_EMULATOR
   if (plan.name == "emulated")
     return device::make_emulated_executor(
@@ -61,15 +66,18 @@ namespace {
 constexpr double kContextBytes = 1e9;
 
 /// Why the cuda executor cannot run here; empty = it can. Fills what is known of the card.
-std::string cuda_obstacle(ExecutorChoice& chosen) {
+std::string cuda_obstacle(ExecutorChoice& chosen, int card) {
   if (!device::cuda_was_built())
     return "this build has no CUDA kernels: ci/setup installs a CUDA compiler, then configure and build "
            "again";
   const device::DriverProbe probe = device::probe_driver();
   if (probe.state != device::DriverProbe::State::ready) return probe.detail;
-  const device::GpuDescription& gpu = probe.gpus.front();
+  if (std::size_t(card) >= probe.gpus.size())
+    return fmt::format("there is no GPU {}: the driver shows {}, counted from 0", card, probe.gpus.size());
+  const device::GpuDescription& gpu = probe.gpus[std::size_t(card)];
   if (gpu.major != 9 || gpu.minor != 0)
-    return fmt::format("GPU 0 is {} (sm_{}{}); these kernels need sm_90", gpu.name, gpu.major, gpu.minor);
+    return fmt::format("GPU {} is {} (sm_{}{}); these kernels need sm_90", card, gpu.name, gpu.major,
+                       gpu.minor);
   const int version = probe.driver_version;
   chosen.device =
       DeviceFacts{gpu.name, fmt::format("CUDA {}.{}", version / 1000, version % 1000 / 10), gpu.sms};
@@ -93,7 +101,7 @@ ExecutorChoice choose_executor(const ExecutorPlan& plan, bool isolate, double ca
             foreign.crowded};
   }
   chosen.graph = chosen.crowded = plan.name == "cuda";
-  if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen);
+  if (plan.name == "cuda") chosen.why_not = cuda_obstacle(chosen, plan.card);
   if (!chosen.why_not.empty()) return chosen;
   try {
     chosen.executor = make_executor(plan);

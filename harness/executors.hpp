@@ -19,6 +19,7 @@ struct ExecutorPlan {
   int sms = 1;              // that the emulated card has
   int first_schedule = 1;   // number of the emulated order that a session's second run takes
   std::string semantics{};  // preset that the reference executor follows; empty = the built-in kernels' own
+  int card = 0;             // ordinal of the GPU that the cuda executor launches on
 };
 std::vector<std::string> to_words(const ExecutorPlan& plan);
 ExecutorPlan plan_from_words(const std::vector<std::string>& words);  // throws BadInput

@@ -274,6 +274,15 @@ std::vector<OptionRow> run_rows() {
       {"require-gpu", "", kOneRun, g,
        "no usable GPU is an error (exit 3), not a skip; implies --executor cuda",
        [](Options& o, Text) { o.run.require_gpu = true; }},
+      {"device", "N|all", "check bench", g,
+       "which GPU, counted from 0 (default 0); all: random cases and suites use every one",
+       [](Options& o, Text v) {
+         o.run.all_cards = v == "all";
+         if (!o.run.all_cards) o.run.card = to_int(v, 0, 4095);
+       }},
+      {"jobs", "N", "check", g,
+       "of --trials and --suite: so many cases at a time, each in a worker process of its own (default 1)",
+       [](Options& o, Text v) { o.run.jobs = to_int(v, 1, 256); }},
       {"fail-on", "LIST", "check bench compare upstream-check report merge", g,
        "words of a verdict that make exit 1, as slow,off,refused",
        [](Options& o, Text v) { o.run.fail_on = parse_fail_on(v); }},

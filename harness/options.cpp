@@ -178,6 +178,9 @@ void check_many(const Given& given) {
   const bool self_test = given.count("self-test") > 0;
   if (given.count("resume") && !given.count("trials") && !given.count("suite") && !self_test)
     throw BadInput("--resume belongs to long runs: --trials N, --suite FILE or --self-test PROGRAM");
+  const bool cases = given.count("trials") > 0 || given.count("suite") > 0;
+  if (given.count("jobs") && !cases)
+    throw BadInput("--jobs belongs to runs of many cases: --trials N or --suite FILE");
   for (const char* only : {"fault-seeds", "faults"})
     if (given.count(only) && !self_test)
       throw BadInput(fmt::format("--{} belongs to --self-test PROGRAM", only));
@@ -205,6 +208,10 @@ void check_run(const Given& given, Options& o) {
   for (const char* one : {"schedules", "first-schedule"})
     if (given.count(one) && o.run.executor != "emulated")
       throw BadInput(fmt::format("--{} belongs to --executor emulated, not to {}", one, o.run.executor));
+  if (given.count("device") && o.run.executor != "cuda")
+    throw BadInput(fmt::format("--device belongs to --executor cuda, not to {}", o.run.executor));
+  if (o.run.all_cards && !given.count("trials") && !given.count("suite"))
+    throw BadInput("--device all belongs to runs of many cases: --trials N or --suite FILE");
   if (given.count("first-schedule") && o.run.schedules < 2)
     throw BadInput("--first-schedule needs --schedules 2 or more: the first one is always the plain order");
   if (given.count("semantics") && o.run.executor != "reference")

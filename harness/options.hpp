@@ -64,6 +64,9 @@ struct RunOptions {
   std::optional<double> time_budget_s;
   double case_time_s = 300;  // the watchdog's patience with one run
   bool require_gpu = false;
+  int card = 0;                      // ordinal of the GPU that is used
+  bool all_cards = false;            // a lane or more on each
+  int jobs = 1;                      // lanes of a run of many cases, on each card
   std::vector<std::string> fail_on;  // words of Correctness, Speed and ModelAgreement
   Shard shard;
   int samples = 30;

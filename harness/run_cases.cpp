@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <functional>
+#include <future>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <ostream>
 
 #include "harness/case_file.hpp"
 #include "harness/journal.hpp"
+#include "harness/lanes.hpp"
 #include "harness/process_executor.hpp"
 #include "harness/properties/property.hpp"
 #include "harness/propose.hpp"
@@ -34,11 +39,10 @@ bool has_failed(const CaseRecord& record, const Property& p) {
   });
 }
 
-CaseRecord run_one(Suite& suite, const Case& c) {
-  suite.plan.hardware = &suite.hardware;
-  const double begin = suite.plan.now();
-  CaseRecord record = run_problem(c.problem, {c.choice}, suite.plan).front();
-  record.elapsed_s = suite.plan.now() - begin;  // inputs and routing too
+CaseRecord run_one(const RunPlan& plan, const Case& c) {
+  const double begin = plan.now();
+  CaseRecord record = run_problem(c.problem, {c.choice}, plan).front();
+  record.elapsed_s = plan.now() - begin;  // inputs and routing too
   return record;
 }
 
@@ -49,7 +53,7 @@ void shrink_failure(Suite& suite, CaseRecord& record) {
   const auto asked = suite.plan.properties;
   std::erase_if(suite.plan.properties, [&](const Property* p) { return !has_failed(record, *p); });
   const auto fails = [&](const Case& c) {
-    CaseRecord r = run_one(suite, c);
+    CaseRecord r = run_one(suite.plan, c);
     const bool same = is_bad(r) && failure_kind(*r.verdict) == kind;
     if (same) smallest = r;
     return same;
@@ -126,9 +130,22 @@ struct Cases {
   bool shrink = true;
 };
 
+/// Calls what it was given at the end of its block, however that is left.
+class Finally {
+ public:
+  explicit Finally(std::function<void()> what) : what_(std::move(what)) {}
+  ~Finally() { what_(); }
+  Finally(const Finally&) = delete;
+  Finally& operator=(const Finally&) = delete;
+
+ private:
+  std::function<void()> what_;
+};
+
 class Runner {
  public:
   Runner(Suite& suite, Cases cases) : suite_(suite), cases_(std::move(cases)) {
+    suite.plan.hardware = &suite.hardware;  // the suite has its final place by now
     if (!suite.options.run.journal.empty()) journal_.emplace(suite.options.run.journal, options_text(suite));
     for (std::size_t number = 0; number < cases_.count; ++number)
       if (suite.options.run.shard.owns(number)) suite.progress->plan(1);
@@ -136,8 +153,18 @@ class Runner {
   void run();
 
  private:
+  Case case_at(std::size_t number);
+  void run_in_order();
+  void run_side_by_side(const std::vector<int>& lanes);
+  std::optional<std::size_t> next_for_a_lane();
+  void run_in_lane(const RunPlan& plan, std::size_t number);
+  void settle_lanes(const bool& ended);
   void announce_from(std::size_t number);
-  CaseRecord run_case(std::size_t number, const Case& c);
+  bool is_known(std::size_t number, const Case& c);
+  bool runs_alone(std::size_t number) const;
+  bool ended_the_program(std::size_t number) const;
+  CaseRecord run_case(const RunPlan& plan, std::size_t number);
+  void settle(std::size_t number, CaseRecord record);
   void list(CaseRecord record);
 
   Suite& suite_;
@@ -145,34 +172,67 @@ class Runner {
   std::optional<Journal> journal_;
   std::size_t announced_ = 0;  // cases in front of it are on disk
   int failures_ = 0;
+
+  std::mutex draw_;   // RapidCheck draws for one thread at a time
+  std::mutex mutex_;  // of the journal and of what follows, where lanes run
+  std::condition_variable change_;
+  bool in_lanes_ = false;                    // which write their records themselves
+  bool stopped_ = false;                     // no lane begins another case
+  std::size_t next_ = 0;                     // of the lanes
+  std::map<std::size_t, CaseRecord> early_;  // run in a lane, not settled yet
 };
+
+Case Runner::case_at(std::size_t number) {
+  const std::lock_guard lock(draw_);
+  return cases_.at(number);
+}
 
 void Runner::announce_from(std::size_t number) {
   if (!journal_ || number < announced_) return;
   std::vector<Case> next;
   for (announced_ = number; announced_ < cases_.count && next.size() < kAnnounced; ++announced_)
-    next.push_back(cases_.at(announced_));
+    next.push_back(case_at(announced_));
   journal_->announce(number, next);
 }
 
-CaseRecord Runner::run_case(std::size_t number, const Case& c) {
-  if (journal_ && journal_->lost(number) >= kMostLosses) {
-    CaseRecord record;
-    record.trial = c;
-    record.verdict = Verdict{};
-    record.verdict->correctness = Correctness::crashed;
-    record.verdict->reason = "the program itself ended twice while it ran this case";
-    record.verdict->replay = replay_line(c, suite_.plan);
-    return record;
-  }
-  announce_from(number);
-  if (journal_) journal_->start(number);
-  CaseRecord record = run_one(suite_, c);
-  if (!is_bad(record) || ++failures_ > kNamedFailures) return record;
-  if (cases_.shrink) shrink_failure(suite_, record);
-  suite_.progress->say("failed: " + record.verdict->replay + "\n");
-  if (failures_ == kNamedFailures) suite_.progress->say("further failures are counted, not shrunk\n");
+/// An earlier run has done it.
+bool Runner::is_known(std::size_t number, const Case& c) {
+  return journal_ && journal_->done(number, c) != nullptr;
+}
+
+/// A case during which the program itself ended is not run beside others: whose fault it was would stay open.
+bool Runner::runs_alone(std::size_t number) const { return journal_ && journal_->lost(number) > 0; }
+
+/// So often that it is given up.
+bool Runner::ended_the_program(std::size_t number) const {
+  return journal_ && journal_->lost(number) >= kMostLosses;
+}
+
+CaseRecord Runner::run_case(const RunPlan& plan, std::size_t number) {
+  const Case c = case_at(number);
+  if (!ended_the_program(number)) return run_one(plan, c);
+  CaseRecord record;
+  record.trial = c;
+  record.verdict = Verdict{};
+  record.verdict->correctness = Correctness::crashed;
+  record.verdict->reason = "the program itself ended twice while it ran this case";
+  record.verdict->replay = replay_line(c, suite_.plan);
   return record;
+}
+
+/// In the order of the cases, so that which failures are shrunk does not follow time.
+void Runner::settle(std::size_t number, CaseRecord record) {
+  const bool told = is_bad(record) && ++failures_ <= kNamedFailures;
+  if (told) {
+    if (cases_.shrink && !ended_the_program(number)) shrink_failure(suite_, record);
+    suite_.progress->say("failed: " + record.verdict->replay + "\n");
+    if (failures_ == kNamedFailures) suite_.progress->say("further failures are counted, not shrunk\n");
+  }
+  if (journal_ && (told || !in_lanes_)) {
+    const std::lock_guard lock(mutex_);
+    journal_->finish(number, record);
+  }
+  list(std::move(record));
 }
 
 void Runner::list(CaseRecord record) {
@@ -186,23 +246,97 @@ void Runner::list(CaseRecord record) {
 }
 
 void Runner::run() {
+  const std::vector<int> lanes = lanes_of(suite_.options.run);
+  lanes.size() > 1 ? run_side_by_side(lanes) : run_in_order();
+}
+
+void Runner::run_in_order() {
   for (std::size_t number = 0; number < cases_.count; ++number) {
     if (!suite_.options.run.shard.owns(number)) continue;
-    const Case c = cases_.at(number);
-    if (const CaseRecord* done = journal_ ? journal_->done(number, c) : nullptr) {
+    const Case c = case_at(number);
+    if (is_known(number, c)) {
       suite_.progress->leave_out();
-      list(*done);
+      list(*journal_->done(number, c));
       continue;
     }
     if (suite_.budget.over()) {
       suite_.out_of_time = true;
       return;
     }
-    CaseRecord record = run_case(number, c);
-    if (journal_) journal_->finish(number, record);
+    announce_from(number);
+    if (journal_) journal_->start(number);
+    CaseRecord record = run_case(suite_.plan, number);
     suite_.progress->finish(is_bad(record));
-    list(std::move(record));
+    settle(number, std::move(record));
   }
+}
+
+std::optional<std::size_t> Runner::next_for_a_lane() {
+  const std::lock_guard lock(mutex_);
+  for (; next_ < cases_.count && !stopped_; ++next_) {
+    if (!suite_.options.run.shard.owns(next_) || early_.contains(next_)) continue;
+    if (is_known(next_, case_at(next_))) continue;
+    if (suite_.budget.over()) return std::nullopt;
+    announce_from(next_);
+    if (journal_) journal_->start(next_);
+    return next_++;
+  }
+  return std::nullopt;
+}
+
+/// What passed is on disk at once; what failed waits for its turn to be shrunk.
+void Runner::run_in_lane(const RunPlan& plan, std::size_t number) {
+  CaseRecord record = run_case(plan, number);
+  suite_.progress->finish(is_bad(record));
+  const std::lock_guard lock(mutex_);
+  if (journal_) journal_->finish(number, record);
+  early_.emplace(number, std::move(record));
+  change_.notify_all();
+}
+
+/// Takes the records of all lanes in the order of the cases.
+void Runner::settle_lanes(const bool& ended) {
+  for (std::size_t number = 0; number < cases_.count; ++number) {
+    if (!suite_.options.run.shard.owns(number)) continue;
+    const Case c = case_at(number);
+    if (is_known(number, c)) {
+      suite_.progress->leave_out();
+      list(*journal_->done(number, c));
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    change_.wait(lock, [&] { return ended || early_.contains(number); });
+    auto mine = early_.extract(number);
+    lock.unlock();
+    if (mine.empty())
+      suite_.out_of_time = true;
+    else
+      settle(number, std::move(mine.mapped()));
+  }
+}
+
+void Runner::run_side_by_side(const std::vector<int>& lanes) {
+  in_lanes_ = true;
+  for (std::size_t number = 0; number < cases_.count; ++number)
+    if (suite_.options.run.shard.owns(number) && runs_alone(number) && !suite_.budget.over()) {
+      journal_->start(number);
+      run_in_lane(suite_.plan, number);
+    }
+  bool ended = false;  // under the lock
+  const auto set = [&](bool& flag) {
+    const std::lock_guard lock(mutex_);
+    flag = true;
+    change_.notify_all();
+  };
+  const LaneWork work{[&] { return next_for_a_lane(); },
+                      [&](const RunPlan& plan, std::size_t number) { run_in_lane(plan, number); }};
+  std::future<void> running = std::async(std::launch::async, [&] {
+    const Finally say([&] { set(ended); });
+    run_in_lanes(suite_, lanes, work);
+  });
+  const Finally stop([&] { set(stopped_); });  // in front of the future's own wait
+  settle_lanes(ended);
+  running.get();
 }
 
 /// Lines of the corpus that the command line and a foreign kernel's words leave.

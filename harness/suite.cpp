@@ -81,7 +81,8 @@ Suite open_suite(const Options& o, const Streams& s) {
   require_writable(o.output);
   const int threads = host_threads();
   const Hardware hardware = load_hardware(o.hardware);
-  const ExecutorPlan executor{o.run.executor, threads, hardware.sms, o.run.first_schedule, o.run.semantics};
+  const ExecutorPlan executor{o.run.executor,       threads,         hardware.sms,
+                              o.run.first_schedule, o.run.semantics, o.run.card};
   Suite suite{o,
               s,
               choose_executor(executor, o.run.isolate, o.run.case_time_s),

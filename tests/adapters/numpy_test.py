@@ -94,6 +94,15 @@ def out_alone(t):
             t.hold(outcome.verdict.get("judged_by") == "bits" or word == "failed", f"{kernel}: to the bit", outcome)
 
 
+def lanes(t):
+    """Failures are named and shrunk in the order of the cases, not in that in which lanes come to them."""
+    words = "--trials 4 --op grouped_gemm --contract masked --quant block128 --kernel missing_tail --allow mistrusted".split()
+    one, two = (Outcome(PROGRAM, KERNELS, words + ["--jobs", jobs]) for jobs in ("1", "2"))
+    said = [[line for line in o.err.splitlines() if line.startswith(("failed: ", "further"))] for o in (one, two)]
+    t.hold(one.status == two.status == 1 and said[0] == said[1] and said[0], "the same failures from two lanes", two)
+    t.hold([c["verdict"] for c in one.cases] == [c["verdict"] for c in two.cases], "the same verdicts from two lanes", two)
+
+
 def main():
     t = Tests()
     for words in RIGHT:
@@ -149,6 +158,7 @@ def main():
     if failed:
         again = subprocess.run(failed[0], shell=True, capture_output=True, text=True)
         t.hold(again.returncode == 1 and "failed" in again.stdout, "its replay line fails again", again)
+    lanes(t)
     t.finish()
 
 
