@@ -176,6 +176,7 @@ void take_middle(TensorSet& set, std::string_view name, const RowMap& rows) {
 }
 
 void take_activation_rows(const Problem& p, TensorSet& set, const RowMap& rows) {
+  if (rows.empty()) return;
   const auto flat = [&](const char* name, std::int64_t first_dimensions) {  // [L, max_m, K] as [L * max_m, K]
     Tensor& t = own(set, name);
     const Tensor old = deep_copy(t);

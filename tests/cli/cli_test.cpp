@@ -357,6 +357,21 @@ TEST_F(Cli, AKilledRunGoesOn) {
   refuses(command + "--trials 5 --seed 9", "belongs to other options");
 }
 
+// Catches: a property that divides by the number of rows, and takes the program with it.
+TEST_F(Cli, PropertiesHoldWhereThereIsNothingToDo) {
+  std::string lines;
+  const std::string sizes =
+      " tokens=3 hidden=128 inter=128 experts=6 top_k=1 ep=2 load=only:5-5 quant=block128 seed=3\n";
+  for (const char* op : {"moe_layer", "topk", "quantize", "act_quant", "combine", "inv_rope_quant"})
+    lines += "op=" + std::string(op) + sizes;
+  for (const char* contract : {"routed", "contiguous", "masked", "offsets"})
+    for (const char* gemm : {"1", "2"})
+      lines += "op=grouped_gemm gemm=" + std::string(gemm) + " contract=" + contract + sizes;
+  const Outcome o = run("check --executor reference --properties all --quiet --allow mistrusted --suite " +
+                        write("none.txt", lines).string());
+  EXPECT_EQ(o.status, 0) << o.err;
+}
+
 TEST_F(Cli, ATimeBudgetEndsTheRun) {
   const Outcome o =
       run("check " + kSmall + "--executor reference --load uniform,balanced --time-budget 0.000001s --quiet");
