@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "fixtures/problem/errors.hpp"
 #include "sim/memory.hpp"
@@ -17,39 +18,57 @@ double quantised_bytes(const QuantScheme& quant, double columns) {
   return columns + kFloat * (quant.block() ? columns / kScaleBlock : 1);
 }
 
+double ceil_div(double a, double b) { return std::ceil(a / b); }
+
+/// A warp decides for one token, at most four warps a CTA.
 Elementwise topk(const MoeShape& s) {
-  return {"topk", double(s.tokens) * s.experts * kFloat, double(s.pairs()) * (kInt + kFloat)};
+  return {"topk", double(s.tokens) * s.experts * kFloat, double(s.pairs()) * (kInt + kFloat),
+          ceil_div(double(s.tokens), std::min<double>(double(s.tokens), 4))};
 }
 
-Elementwise count_rows(const MoeShape& s) {
-  return {"count_rows", double(s.pairs()) * kInt, s.local_experts() * kInt};
+/// Steps of 128 ids in which a CTA of an expert goes through all ids: one warp up to 2048 of them, else eight
+/// warps, each a share.
+double scan_steps(double ids) { return ceil_div(ids, 128 * (ids <= 2048 ? 1 : 8)); }
+
+Elementwise count_rows(const MoeShape& s, double ids) {
+  return {"count_rows", ids * kInt, s.local_experts() * kInt, double(s.local_experts()), scan_steps(ids)};
+}
+
+/// CTAs that share out a row: 1024 columns each, or the whole row where it has one scale.
+double chunks_of(const QuantScheme& quant, double columns) {
+  return quant.kind == QuantKind::token_channel ? 1 : ceil_div(columns, 1024);
 }
 
 /// Up to so many pairs the plan of rows is one kernel, place_rows, without count_rows.
 constexpr std::int64_t kRankedPairs = 128;
 
-Elementwise place_rows(const MoeShape& s) {
-  return {"place_rows", 2 * double(s.pairs()) * kInt, 2 * double(s.pairs()) * kInt};
+/// It counts its share of the ids and goes through it again.
+Elementwise place_rows(const MoeShape& s, double ids) {
+  return {"place_rows", 2 * ids * kInt, 2 * ids * kInt, double(s.local_experts()),
+          ids > kRankedPairs ? 2 * scan_steps(ids) : 0};
 }
 
 void add_row_plan(std::vector<Elementwise>& kernels, const MoeShape& s, std::int64_t ids) {
-  if (ids > kRankedPairs) kernels.push_back(count_rows(s));
-  kernels.push_back(place_rows(s));
+  if (ids > kRankedPairs) kernels.push_back(count_rows(s, double(ids)));
+  kernels.push_back(place_rows(s, double(ids)));
 }
 
 Elementwise quantize(const Problem& p, double rows) {
   const double hidden = double(p.shape.hidden);
-  return {"quantize", double(p.shape.tokens) * hidden * kBf16, rows * quantised_bytes(p.quant, hidden)};
+  return {"quantize", double(p.shape.tokens) * hidden * kBf16, rows * quantised_bytes(p.quant, hidden),
+          double(p.shape.tokens) * chunks_of(p.quant, hidden)};
 }
 
 Elementwise act_quant(const Problem& p, double rows) {
-  return {"act_quant", rows * double(p.shape.up_rows()) * kBf16,
-          rows * quantised_bytes(p.quant, double(p.shape.local_intermediate()))};
+  const double columns = double(p.shape.local_intermediate());
+  return {"act_quant", rows * double(p.shape.up_rows()) * kBf16, rows * quantised_bytes(p.quant, columns),
+          double(p.shape.pairs()) * chunks_of(p.quant, columns)};
 }
 
 Elementwise combine(const MoeShape& s, double rows) {
   const double hidden = double(s.hidden);
-  return {"combine", rows * hidden * kBf16, double(s.tokens) * hidden * kBf16};
+  return {"combine", rows * hidden * kBf16, double(s.tokens) * hidden * kBf16,
+          double(s.tokens) * ceil_div(hidden, 1024)};
 }
 
 Elementwise inv_rope_quant(const Problem& p) {
@@ -75,10 +94,12 @@ Elementwise gather_rows(const Problem& p, double rows) {
 double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel) {
   const double bytes = kernel.read + kernel.written;
   const double stream = bytes / hardware.copy_bytes_per_s;
-  if (bytes > l2_capacity(hardware)) return hardware.small_kernel_s + stream;
+  const double other =
+      std::max(kernel.ctas / hardware.sms * hardware.cta_turnover_s, kernel.steps * hardware.l2_latency_s);
+  if (bytes > l2_capacity(hardware)) return hardware.small_kernel_s + std::max(stream, other);
   const double l2 = kernel.read / hardware.l2_bytes_per_s_by_footprint.at(bytes / 1e6) +
                     kernel.written / hardware.l2_write_bytes_per_s;
-  return hardware.small_kernel_s + std::min(l2, stream);
+  return hardware.small_kernel_s + std::max(std::min(l2, stream), other);
 }
 
 std::vector<Elementwise> kernels_before(const Problem& problem, std::int64_t rows, std::string_view kernel) {
@@ -123,7 +144,7 @@ Elementwise kernel_of_op(const Problem& problem, std::int64_t rows) {
     case Op::topk:
       return topk(problem.shape);
     case Op::align:
-      return place_rows(problem.shape);
+      return place_rows(problem.shape, double(problem.shape.pairs()));
     case Op::quantize:
       return quantize(problem, double(problem.shape.tokens));
     case Op::act_quant:

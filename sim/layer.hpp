@@ -12,11 +12,14 @@
 
 namespace moe::sim {
 
-/// A kernel that only moves bytes: the shortest kernel's time plus its bytes over the copy rate, or over L2's
-/// rates when what it touches fits there.
+/// A kernel that only moves bytes: the shortest kernel's time plus the longest of three: its bytes over the
+/// copy rate, or over L2's rates when what it touches fits there; the start of its CTAs, one after another on
+/// each SM; reads of L2 that a warp makes one behind the other.
 struct Elementwise {
   const char* name = "";
   double read = 0, written = 0;  // bytes
+  double ctas = 0;               // 0: few
+  double steps = 0;              // dependent reads beyond those of the shortest kernel
 };
 double elementwise_seconds(const Hardware& hardware, const Elementwise& kernel);
 

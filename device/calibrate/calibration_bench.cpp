@@ -8,7 +8,7 @@
 namespace moe::device {
 namespace {
 
-constexpr std::uint64_t kShift = 132ull << 20;  // from place to place: more than L2 holds, no power of two
+constexpr std::uint64_t kShift = 66ull << 20;  // from place to place: more than L2 holds, no power of two
 
 double largest_of(const std::vector<double>& values) {
   return *std::max_element(values.begin(), values.end());
@@ -38,7 +38,10 @@ CalibrationBench::CalibrationBench(Machine& machine) : machine_(machine) {
   machine.synchronize();
 }
 
-void CalibrationBench::move(int round) { shift_ = std::uint64_t(round % kPlaces) * kShift; }
+void CalibrationBench::move(int place) {
+  place_ = place % kPlaces;
+  shift_ = std::uint64_t(place_) * kShift;
+}
 
 void CalibrationBench::warm_up(double seconds) {
   CalibrateLaunch busy{CalibrateKernel::spin, {unsigned(machine_.sms()), 128}, params()};

@@ -22,7 +22,7 @@ struct CalibrateLaunch {
 class CalibrationBench {
  public:
   static constexpr std::uint64_t kRegion = 4ull << 30;  // far more than any L2
-  static constexpr int kMostCtas = 1 << 16, kPlaces = 8;
+  static constexpr int kMostCtas = 1 << 16, kPlaces = 32;
   static constexpr std::size_t kListBytes = 1 << 14;
 
   explicit CalibrationBench(Machine& machine);
@@ -35,7 +35,8 @@ class CalibrationBench {
 
   /// Moves both regions to one of a few places: which slices of L2 and channels of HBM a small footprint
   /// meets hangs on where it lies, and a row is to be of the card.
-  void move(int round);
+  void move(int place);
+  int place() const { return place_; }
 
   /// Parameters with the buffers filled in and one iteration of everything.
   CalibrateParams params() const;
@@ -69,6 +70,7 @@ class CalibrationBench {
 
   Machine& machine_;
   Address data_, target_, out_, words_, lists_, shift_ = 0;
+  int place_ = 0;
   std::map<std::string, int> graphs_;  // by launch and number of nodes
 };
 

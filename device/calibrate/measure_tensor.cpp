@@ -10,8 +10,9 @@ namespace {
 constexpr int kWidths[] = {8, 16, 24, 32, 48, 64, 96, 128, 192, 256};
 constexpr std::size_t kOperandBytes = 4 * 8192 + 2 * 32768 + 2048;  // tensor.cu: tiles, scales, barriers
 
-/// CTAs of a loop that each SM runs by itself, and the range of its warps' first moments.
-constexpr int kCopies = 16, kSkew = 128;
+/// CTAs of a loop that each SM runs by itself, the range of its warps' first moments, and runs: each is the
+/// mean over the CTAs, so that few will do.
+constexpr int kCopies = 16, kSkew = 128, kRuns = 9;
 
 CalibrateLaunch on_one_sm(const CalibrationBench& bench, CalibrateKernel kernel, int n, int warpgroups,
                           int iterations, int more_threads = 0) {
@@ -35,7 +36,7 @@ struct Loop {
 constexpr int kSteps = 4000;
 
 double cycles_a_step(CalibrationBench& bench, const CalibrateLaunch& launch) {
-  return bench.mean(launch, 0) / kSteps;
+  return bench.mean(launch, 0, kRuns) / kSteps;
 }
 
 void measure_loop(CalibrationBench& bench, MeasuredRows& rows, const Loop& loop) {

@@ -20,6 +20,8 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+constexpr int kPlacesApart = 3;  // no divisor of the number of places
+
 struct Part {
   const char* name;
   void (*measure)(device::CalibrationBench&, device::MeasuredRows&);
@@ -29,7 +31,7 @@ struct Part {
 
   void round(device::CalibrationBench& bench) {
     const auto start = Clock::now();
-    bench.move(measured.count());
+    bench.move(kPlacesApart * measured.count());
     bench.warm_up(0.05);
     device::MeasuredRows rows;
     measure(bench, rows);
@@ -52,8 +54,14 @@ void take(const Part& part, device::MeasuredRows& rows, std::ostream& progress) 
 /// The due rounds of all parts, in turns.
 template <std::size_t N>
 void due_rounds(device::CalibrationBench& bench, std::array<Part, N>& parts) {
-  for (int round = 0; round < parts[0].rounds; ++round)
-    for (Part& part : parts) part.round(bench);
+  for (bool due = true; due;) {
+    due = false;
+    for (Part& part : parts) {
+      if (part.measured.count() == part.rounds) continue;
+      part.round(bench);
+      due = true;
+    }
+  }
 }
 
 /// More rounds of the parts that are not steady yet, in turns, as far as the time goes.
@@ -75,8 +83,8 @@ void more_rounds(device::CalibrationBench& bench, std::array<Part, N>& parts, Cl
 device::MeasuredRows measure_in_rounds(device::Machine& machine, double budget, std::ostream& progress) {
   const auto start = Clock::now();
   device::CalibrationBench bench(machine);
-  std::array clock = {Part{"clock", device::measure_clock, 3}};
-  std::array light = {Part{"tensor cores", device::measure_tensor, 8},
+  std::array clock = {Part{"clock", device::measure_clock, 4}};
+  std::array light = {Part{"tensor cores", device::measure_tensor, 4},
                       Part{"memory", device::measure_memory, 8}, Part{"launches", device::measure_launch, 8},
                       Part{"structure", device::measure_structure, 8}};
   bench.warm_up();

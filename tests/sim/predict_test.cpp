@@ -168,7 +168,8 @@ TEST(Predict, PaddingAndEqualLayouts) {
   load.rows.assign(256, 100);
   const Prediction swap = predict(problem, choice_of(Layout::swap_ab, 128), h200(), load);
   const Prediction normal = predict(problem, choice_of(Layout::normal_wgmma, 128), h200(), load);
-  EXPECT_DOUBLE_EQ(swap.seconds, normal.seconds);
+  EXPECT_GT(swap.seconds, normal.seconds);  // by the reads of its token scales
+  EXPECT_LT(swap.seconds, 1.3 * normal.seconds);
   EXPECT_EQ(swap.counts, normal.counts);
 }
 
