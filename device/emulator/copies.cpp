@@ -75,14 +75,24 @@ void order_source(Cta& c, const Copy& copy, Pc pc, int bar, std::uint32_t phase)
     order_copy_read(c, in.first + row * copy.map.stride, in.width, pc, bar, phase);
 }
 
+/// The initialisation must have been made visible to the asynchronous proxy, by its thread's
+/// fence.mbarrier_init or anybody's fence.proxy.async, and that must be ordered before the copy.
+void check_init_fence(Cta& c, const Mbarrier& b, Pc pc) {
+  if (!c.check) return;
+  const Observer seen = observer(c.running->knows, c.running->id);
+  if (b.fenced && seen.knows(b.init_thread, b.fenced)) return;
+  if (seen.fenced_since(b.init_thread, b.init_clock)) return;
+  report(c, "mbarrier-init-fence", pc, "the copy signals an mbarrier whose initialisation at ", At{b.init_pc},
+         b.fenced ? " was followed by a fence.mbarrier_init that is not ordered before this copy"
+                  : " was not followed by fence.mbarrier_init");
+}
+
 /// Common part of loads: the mbarrier, the shadow of the target, the pieces; lands at once where the mode
 /// says so.
 void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   int index = 0;
   Mbarrier& b = *find_mbarrier(c, bar, pc, "copy", index);
-  if (c.check && !b.fenced)
-    report(c, "mbarrier-init-fence", pc, "the copy signals an mbarrier whose initialisation at ",
-           At{b.init_pc}, " was not followed by fence.mbarrier_init");
+  check_init_fence(c, b, pc);
   const std::uint32_t bytes = prototype.rows * prototype.row_bytes;
   shared_offset(c, c.shared + prototype.target, bytes, pc, "copy");
   b.issued += bytes;
@@ -97,7 +107,7 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
                 prototype.tensor ? prototype.map.swizzle : hopper::Swizzle::none);
   // whoever sees this copy land is behind the wait too: a launch that has ended stays so
   if (c.check && observer(c.running->knows, c.running->id).knows(c.grid_component(), 1))
-    b.released.raise(c.grid_component(), 1);
+    b.released.raise(c.snapshots, c.grid_component(), 1);
   if (c.check) order_source(c, prototype, pc, index, b.phase + 1);
   c.copies.push_back(prototype);
   Copy& copy = c.copies.back();
@@ -234,7 +244,7 @@ void bulk_store(void* dst, const void* src, std::uint32_t bytes) {
   c.bulk_stores.push_back(std::move(store));
   if (is_ordered(c, to)) order_copy_write(c, to, bytes, pc, number);
   c.counts.store_bytes += bytes;
-  if (c.check) async_read(c, offset, bytes, observer(t.knows, t.id), pc, "bulk store", {-1, 0, number + 1});
+  if (c.check) async_read(c, offset, bytes, observer(t.knows, t.id), pc, "bulk store", {-1, 0, number});
   c.bulk_queue.push_back(number);
   t.bulk_stores.push_back(number);
   if (c.lands_at_once()) bulk_step(c, c.bulk_queue.size() - 1);

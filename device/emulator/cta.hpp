@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,17 +55,23 @@ struct RawReport {
 struct Granule {
   std::uint32_t tma_phase, tma_pc;  // last asynchronous write: phase of its mbarrier, where it was issued
   std::uint32_t wgmma[kReaderSlots], wgmma_pc;  // last wgmma of each warpgroup slot that reads it
-  std::uint32_t bulk_store;                     // last bulk store that reads it, number + 1
+  std::uint32_t bulk_readers;                   // list of bulk stores that may read it, 0 = none
   std::uint16_t initialised;                    // a bit a byte
   std::uint8_t tma_bar, in_flight;              // mbarrier number + 1; bytes not landed yet
-  std::uint8_t holds_mbarrier, cells_used;
+  std::uint16_t mbarrier_bytes;                 // a bit a byte of an mbarrier object
+  std::uint8_t cells_used;
   hopper::Swizzle swizzle;  // of the last asynchronous write; none: not known
 };
-struct Cell {  // 4 bytes of shared memory, ordinary accesses
+struct Cell {  // a word of shared memory or bytes of one with the same past; ordinary accesses
   Clock write_clock, read_clock;
   Pc write_pc, read_pc;
-  std::uint16_t writer, reader, readers;  // readers: number of a read set, 0 = only `reader`
-  std::uint8_t write_bytes, read_bytes;   // a bit a byte
+  std::uint32_t readers;      // number of a read set, 0 = only `reader`
+  std::uint32_t next : 28;    // number of a cell of other bytes of the word, 0 = none
+  std::uint32_t missing : 4;  // a bit a byte of the word that belongs to other cells
+  std::uint16_t writer, reader;
+};
+struct BulkReader {  // of a list
+  std::uint32_t store = 0, next = 0;
 };
 /// Who may still read a granule: a warpgroup slot with its wgmma's number, or a bulk store.
 struct AsyncReader {
@@ -113,6 +120,7 @@ struct Thread {
     std::uint8_t value[16] = {};
   };
   Polled polled;
+  std::vector<std::uintptr_t> looked_at;  // words that it has acquired, in the plain order
 };
 
 // ---- asynchronous engines
@@ -124,7 +132,7 @@ struct Mbarrier {
   Pc last_copy_pc = 0, init_pc = 0;
   int init_thread = 0;
   Clock init_clock = 0;
-  bool fenced = false;
+  Clock fenced = 0;  // of the initialising thread at its fence.mbarrier_init; 0: none yet
   Gathering released;
   SnapshotRef acquired;
 };
@@ -271,6 +279,7 @@ class Cta {
   std::array<std::uint32_t, kMaxWarps + 3> priority{};
   std::uint64_t next_change = 0;
   int elected = 0;
+  int polling = 0;       // threads that wait for another value of a word, in a CTA without others
   int failed_waits = 0;  // rounds in which only a failing try_wait let anybody go on, since a phase completed
   // memory
   std::uint8_t* window = nullptr;
@@ -280,8 +289,11 @@ class Cta {
   std::vector<Granule> granules;
   std::vector<Cell> cells;
   std::vector<std::vector<Clock>> read_sets;
-  std::vector<std::uint16_t> free_read_sets;
-  GlobalOrder order;  // of this CTA alone; a group has its own
+  std::vector<std::uint32_t> free_read_sets;
+  std::deque<Cell> split_cells;  // of words whose bytes are accessed apart; number 0 is none
+  std::vector<std::uint32_t> free_split_cells;
+  std::vector<BulkReader> bulk_readers;  // lists that granules share
+  GlobalOrder order;                     // of this CTA alone; a group has its own
   SnapshotPool snapshots;
   SnapshotRef after_grid_wait;
   // engines

@@ -41,22 +41,26 @@ bool same(const Thread::Polled& p, std::uintptr_t a, std::uint32_t bytes) {
   return std::memcmp(p.value, reinterpret_cast<const void*>(a), bytes) == 0;
 }
 
-/// In a launch that is not cooperative: the CTA that would write the value may run on another host thread, or
-/// never.
+/// In a launch that is not cooperative: another warp of the CTA may write the value, or another CTA, which
+/// may run on another host thread, or never.
 void poll_alone(Cta& c, Thread& t, std::uintptr_t a, std::uint32_t bytes, Pc pc) {
   constexpr std::uint32_t kPatience = 1'000'000;
   Thread::Polled& p = t.polled;
-  p.tries = p.pc == pc && p.address == a && same(p, a, bytes) ? p.tries + 1 : 0;
+  const bool again = p.pc == pc && p.address == a && same(p, a, bytes);
+  p.tries = again ? p.tries + 1 : 0;
   p.pc = pc;
   p.address = a;
   std::memcpy(p.value, reinterpret_cast<const void*>(a), bytes);
-  if (p.tries > kPatience) {
+  if (p.tries > kPatience / std::uint32_t(1 + c.polling)) {
     report(c, "livelock", pc, Who{t.id}, " of CTA ", std::uint64_t(c.index),
            " polls a value that does not change; the launch is not cooperative, so whoever writes it may "
            "never run");
     stop(c);
   }
-  yield(c);
+  if (!again) return yield(c);
+  ++c.polling;
+  block(c, Blocked::poll, 0, 0, pc);  // until this CTA writes, or has nothing else to do
+  --c.polling;
 }
 
 /// Nobody can go on. A thread may have polled a value that it had seen and that was right already, so all
@@ -69,6 +73,19 @@ bool all_look_again(CtaGroup& g) {
   for (const Poller& p : g.pollers) wake_thread(*p.cta, *p.thread);
   g.pollers.clear();
   return true;
+}
+
+/// The next of those who look first, or null.
+Thread* next_woken(CtaGroup& g, Cta*& to) {
+  while (!g.woken.empty()) {
+    const auto [c, t] = g.woken.front();
+    g.woken.pop_front();
+    if (t->blocked != Blocked::no) continue;
+    ++c->steps;
+    to = current = c;
+    return t;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -91,6 +108,7 @@ Thread* next_of_group(Cta& from, Cta*& to) {
   to = &from;
   if (from.stopped) g.stopped = true;
   while (!g.stopped) {
+    if (Thread* next = next_woken(g, to)) return next;
     Cta* c = choose_cta(g, *to);
     if (!c && all_look_again(g)) continue;
     if (!c) {
@@ -129,14 +147,20 @@ void poll(Cta& c, std::uintptr_t a, std::uint32_t bytes, Pc pc) {
 }
 
 void changed(Cta& c, std::uintptr_t a, std::uint64_t bytes) {
-  if (!c.together) return;
+  if (!c.together) return wake(c, Blocked::poll, 0, 0, c.polling ? c.thread_count : 0);
   CtaGroup& g = *c.together;
   ++g.changes;
   std::erase_if(g.pollers, [&](const Poller& p) {
     if (p.lo >= a + bytes || p.hi <= a) return false;
     wake_thread(*p.cta, *p.thread);
+    if (c.options->mode == Mode::deterministic) g.woken.emplace_back(p.cta, p.thread);
     return true;
   });
+}
+
+void updated(Cta& c, std::uintptr_t a, std::uint64_t bytes) {
+  changed(c, a, bytes);
+  if (c.together && !c.together->woken.empty()) yield(c);
 }
 
 }  // namespace moe::device::emulator

@@ -3,6 +3,8 @@
 // until somebody writes it, and a group in which nobody can go on is a deadlock.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "device/emulator/cta.hpp"
@@ -25,7 +27,8 @@ struct CtaGroup {
   std::uint64_t steps = 0, next_change = 0;
   GlobalOrder order;
   std::vector<Poller> pollers;
-  std::uint64_t changes = 0;  // writes of global memory so far
+  std::deque<std::pair<Cta*, Thread*>> woken;  // plain order: they look before anybody else goes on
+  std::uint64_t changes = 0;                   // writes of global memory so far
   std::uint64_t quiet_since = 0;
   int quiet_rounds = 0;
 };
@@ -36,6 +39,9 @@ void run_group(CtaGroup& group);
 Thread* next_of_group(Cta& from, Cta*& to);
 /// Before the running thread's polling load of `bytes` bytes at `a`: sleeps where the last one saw the same.
 void poll(Cta& c, std::uintptr_t a, std::uint32_t bytes, Pc pc);
+/// A word has been updated by an instruction that others may race with. In the plain order those who poll it
+/// look at once, so that each learns no more than the first value that lets it go on.
+void updated(Cta& c, std::uintptr_t a, std::uint64_t bytes);
 /// Global memory changes (or will, before any other thread runs): pollers of it look again.
 void changed(Cta& c, std::uintptr_t a, std::uint64_t bytes);
 

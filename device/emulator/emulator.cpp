@@ -71,7 +71,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.index = index;
   c.reports.clear();
   c.stopped = c.deadlock = false;
-  c.failed_waits = 0;
+  c.failed_waits = c.polling = 0;
   c.switches = c.accesses = c.steps = 0;
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
@@ -83,7 +83,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.cached = CachedRegion{};
   c.thread_count = int(launch.block);
   if (c.check) {
-    c.snapshots.reset(c.grid_component() + 1, c.together != nullptr);
+    c.snapshots.reset(c.grid_component() + 1);
     SnapshotRef waited = c.snapshots.zero();
     waited->seen[c.grid_component()] = 1;
     c.after_grid_wait = std::move(waited);
@@ -231,6 +231,7 @@ void run_apart(std::span<std::unique_ptr<Cta>> ctas, const GlobalMemory& memory,
     current = &c;
     c.memory = &memory;
     c.together = nullptr;
+    c.slot = 0;
     for (unsigned i; queue.take(i);) {
       reset(c, launch, options, i);
       run_cta(c);

@@ -72,7 +72,7 @@ __attribute__((noinline)) void memory_access(Cta& c, void* p, std::uint32_t byte
     if (c.together && write) maybe_yield(c, 8);  // not between the news of a write and the write itself
     global_access(c, a, bytes, write ? Access::write : Access::read, pc, write ? "store" : "load");
     if (is_ordered(c, a)) order_access(c, a, bytes, write, Via::ordinary, pc);
-    if (c.together && write) return changed(c, a, bytes);
+    if (write && (c.together || c.polling)) return changed(c, a, bytes);
   }
   maybe_yield(c, 8);
 }

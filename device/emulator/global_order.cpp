@@ -1,11 +1,15 @@
 #include "device/emulator/global_order.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
 
 namespace moe::device::emulator {
+namespace {
+constexpr std::uint8_t kWholeWord = 15;  // a bit a byte
+}  // namespace
 
 void GlobalOrder::clear() {
   pages_.clear();
@@ -13,7 +17,10 @@ void GlobalOrder::clear() {
   last_cells_ = nullptr;
   sets_.assign(1, {});
   free_sets_.clear();
+  split_cells_.resize(1);
+  free_cells_.clear();
   released_.clear();
+  earlier_.clear();
 }
 
 void GlobalOrder::find_page(std::uintptr_t page) {
@@ -34,6 +41,41 @@ std::uint32_t GlobalOrder::take_set() {
   return number;
 }
 
+GlobalCell& GlobalOrder::take_apart(GlobalCell& cell, std::uint8_t bytes) {
+  if (free_cells_.empty()) {
+    split_cells_.emplace_back();
+    free_cells_.push_back(std::uint32_t(split_cells_.size() - 1));
+  }
+  const std::uint32_t number = free_cells_.back();
+  free_cells_.pop_back();
+  GlobalCell& part = split_cells_[number];
+  part = cell;
+  if (cell.readers) {
+    part.readers = take_set();
+    sets_[part.readers] = sets_[cell.readers];
+  }
+  part.missing = kWholeWord & ~bytes;
+  cell.missing |= bytes;
+  cell.next = number;
+  return part;
+}
+
+void GlobalOrder::put_together(GlobalCell& word) {
+  while (word.next) {
+    GlobalCell& part = split_cells_[word.next];
+    forget_reads(part);
+    free_cells_.push_back(word.next);
+    word.next = part.next;
+  }
+  word.missing = 0;
+}
+
+void GlobalOrder::forget_reads(GlobalCell& cell) {
+  if (cell.readers) free_sets_.push_back(cell.readers);
+  cell.readers = 0;
+  cell.read = Event{};
+}
+
 Others GlobalOrder::released(std::uintptr_t a) const {
   const auto it = released_.find(a / 4);
   return it == released_.end() ? Others() : it->second;
@@ -45,11 +87,16 @@ void GlobalOrder::release(std::uintptr_t a, const Others& known, bool continues)
 }
 
 void GlobalOrder::overwrite(std::uintptr_t a, std::uint64_t bytes) {
-  if (released_.empty()) return;
-  for (std::uintptr_t word = a / 4; word <= (a + bytes - 1) / 4; ++word) released_.erase(word);
+  if (released_.empty() && earlier_.empty()) return;
+  for (std::uintptr_t word = a / 4; word <= (a + bytes - 1) / 4; ++word) {
+    released_.erase(word);
+    earlier_.erase(word);
+  }
 }
 
 namespace {
+
+GlobalOrder& order_of(Cta& c) { return c.together ? c.together->order : c.order; }
 
 /// What an access is judged by: the thread's clocks and what it knows of other CTAs.
 struct View {
@@ -78,11 +125,10 @@ struct View {
   bool passed(const Event& e) const {
     if (e.cta != c.slot) {
       const Snapshot* s = of(e.cta);
-      return s && s->passed && e.clock <= s->passed[e.component];
+      return s && e.clock <= s->passed[e.component];
     }
-    const Clock* plane = t.knows.base->passed;  // without a group one fence stands for the other
-    if (!plane) return own.fenced_since(e.component, e.clock);
-    return e.clock <= plane[e.component] || (e.component == t.id && e.clock <= t.knows.passed_own);
+    return e.clock <= t.knows.base->passed[e.component] ||
+           (e.component == t.id && e.clock <= t.knows.passed_own);
   }
 };
 
@@ -125,8 +171,7 @@ bool same_thread(const Event& a, const Event& b) {
 /// Two instructions that may race: both strong.
 bool may_race(const Event& a, const Event& b) { return a.via == Via::strong && b.via == Via::strong; }
 
-void note_read(GlobalOrder& order, const View& v, GlobalCell& cell, std::uint8_t bits, const Event& now) {
-  cell.reads |= bits;
+void note_read(GlobalOrder& order, const View& v, GlobalCell& cell, const Event& now) {
   if (!cell.readers) {
     if (!cell.read.clock || same_thread(cell.read, now) || v.knows(cell.read)) {
       cell.read = now;
@@ -143,13 +188,6 @@ void note_read(GlobalOrder& order, const View& v, GlobalCell& cell, std::uint8_t
   order.readers(cell.readers).push_back(now);
 }
 
-void forget_reads(GlobalOrder& order, GlobalCell& cell) {
-  if (cell.readers) order.give_back_set(cell.readers);
-  cell.readers = 0;
-  cell.reads = 0;
-  cell.read = Event{};
-}
-
 void check_readers(GlobalOrder& order, const View& v, GlobalCell& cell, std::uintptr_t a, const Event& now,
                    const char* doing) {
   const auto check = [&](const Event& e) {
@@ -160,32 +198,36 @@ void check_readers(GlobalOrder& order, const View& v, GlobalCell& cell, std::uin
   for (const Event& e : order.readers(cell.readers)) check(e);
 }
 
-/// `now` must not be kept across a report that ends the thread.
+/// All bytes of the cell are accessed, the first of them at `a`. `now` must not be kept across a report that
+/// ends the thread.
+void touch_cell(GlobalOrder& order, const View& v, GlobalCell& cell, std::uintptr_t a, bool write,
+                const Event& now, const char* doing) {
+  if (cell.written()) {
+    if (!same_thread(cell.write, now) && !may_race(cell.write, now) && !v.knows(cell.write))
+      unordered(v, doing, a, cell.write, true, now.pc);
+    else if (now.via == Via::copy && cell.write.via != Via::copy && !v.passed(cell.write))
+      not_fenced(v, doing, a, cell.write, now.pc);
+  }
+  if (!write) return note_read(order, v, cell, now);
+  check_readers(order, v, cell, a, now, doing);
+  order.forget_reads(cell);
+  cell.write = now;
+}
+
 void touch(Cta& c, std::uintptr_t a, std::uint64_t bytes, bool write, const Event& now, const char* doing) {
-  GlobalOrder& order = c.together ? c.together->order : c.order;
+  GlobalOrder& order = order_of(c);
   const View v{c, *c.running, observer(c.running->knows, c.running->id)};
   for (std::uintptr_t word = a / 4 * 4; word < a + bytes; word += 4) {
-    GlobalCell& cell = order.cell(word);
+    GlobalCell& first = order.cell(word);
     const std::uintptr_t lo = std::max(word, a), hi = std::min(word + 4, std::uintptr_t(a + bytes));
     const auto bits = std::uint8_t(((1u << (hi - lo)) - 1) << (lo - word));
-    if ((cell.written & bits) && !same_thread(cell.write, now)) {
-      if (!may_race(cell.write, now) && !v.knows(cell.write))
-        unordered(v, doing, lo, cell.write, true, now.pc);
-      else if (now.via == Via::copy && cell.write.via != Via::copy && !v.passed(cell.write))
-        not_fenced(v, doing, lo, cell.write, now.pc);
-    } else if ((cell.written & bits) && now.via == Via::copy && !v.passed(cell.write)) {
-      not_fenced(v, doing, lo, cell.write, now.pc);
+    for (GlobalCell* cell = &first; cell; cell = order.next(*cell)) {
+      const auto mine = std::uint8_t(kWholeWord & ~cell->missing), touched = std::uint8_t(mine & bits);
+      if (!touched) continue;
+      if (touched != mine) cell = &order.take_apart(*cell, touched);
+      touch_cell(order, v, *cell, word + std::uintptr_t(__builtin_ctz(touched)), write, now, doing);
     }
-    if (!write) {
-      note_read(order, v, cell, bits, now);
-      continue;
-    }
-    if (cell.reads & bits) {
-      check_readers(order, v, cell, lo, now, doing);
-      forget_reads(order, cell);
-    }
-    cell.written = same_thread(cell.write, now) && cell.write.clock == now.clock ? cell.written | bits : bits;
-    cell.write = now;
+    if (write && bits == kWholeWord && first.next) order.put_together(first);
   }
   if (write && now.via != Via::strong) order.overwrite(a, bytes);
 }
@@ -193,13 +235,17 @@ void touch(Cta& c, std::uintptr_t a, std::uint64_t bytes, bool write, const Even
 /// All that the thread knows, as others can take it over.
 Others exported(Cta& c, const Thread& t) {
   const Others& known = t.knows.base->others;
-  std::vector<SnapshotRef> all = known ? *known : std::vector<SnapshotRef>(c.together->ctas.size());
+  std::vector<SnapshotRef> all =
+      known ? *known : std::vector<SnapshotRef>(c.together ? c.together->ctas.size() : 1);
   all[c.slot] = c.snapshots.alone(t.knows, t.id);
   return std::make_shared<const std::vector<SnapshotRef>>(std::move(all));
 }
 
 void learn(Cta& c, Thread& t, const Others& what) {
-  t.knows.base = c.snapshots.join(t.knows.base, what, c.slot);
+  if (c.together)
+    t.knows.base = c.snapshots.join(t.knows.base, what, c.slot);
+  else if (what)
+    t.knows.base = c.snapshots.join(t.knows.base, what->front());
   ++c.groups[std::size_t(t.group)].knowledge_version;
 }
 
@@ -222,32 +268,53 @@ void order_copy_write(Cta& c, std::uintptr_t a, std::uint64_t bytes, Pc pc, std:
 }
 
 void release_word(Cta& c, std::uintptr_t a, bool continues) {
-  if (!c.check || !c.together) return;
+  if (!c.check) return;
   Thread& t = *c.running;
-  c.together->order.release(a, exported(c, t), continues);
+  order_of(c).release(a, exported(c, t), continues);
   tick(c, t);
 }
 
 void relaxed_red(Cta& c, std::uintptr_t a) {
-  if (c.check && c.together && c.running->fenced_release)
-    c.together->order.release(a, c.running->fenced_release, true);
+  if (c.check && c.running->fenced_release) order_of(c).release(a, c.running->fenced_release, true);
+}
+
+void keep_earlier(Cta& c, std::uintptr_t a) {
+  if (!c.check || !c.together || c.options->mode != Mode::deterministic) return;
+  c.together->order.keep_earlier(a, __atomic_load_n(reinterpret_cast<std::uint32_t*>(a), __ATOMIC_RELAXED));
+}
+
+const std::uint32_t* acquire_earlier(Cta& c, std::uintptr_t a) {
+  if (!c.check || !c.together || c.options->mode != Mode::deterministic) return nullptr;
+  Thread& t = *c.running;
+  if (std::find(t.looked_at.begin(), t.looked_at.end(), a) != t.looked_at.end()) return nullptr;
+  t.looked_at.push_back(a);
+  GlobalOrder& order = c.together->order;
+  const GlobalOrder::Earlier* earlier = order.earlier(a);
+  const Event& update = order.cell(a).write;
+  const View v{c, t, observer(t.knows, t.id)};
+  if (!earlier || update.via != Via::strong || v.knows(update) ||
+      (update.cta == c.slot && update.component == t.id))
+    return nullptr;
+  std::memcpy(t.polled.value, &earlier->value, sizeof earlier->value);  // the next look is another one
+  learn(c, t, earlier->released);
+  return &earlier->value;
 }
 
 void acquire_words(Cta& c, std::uintptr_t a, std::uint64_t bytes) {
-  if (!c.check || !c.together) return;
+  if (!c.check) return;
   for (std::uintptr_t word = a / 4 * 4; word < a + bytes; word += 4)
-    learn(c, *c.running, c.together->order.released(word));
+    learn(c, *c.running, order_of(c).released(word));
 }
 
 void relaxed_read_words(Cta& c, std::uintptr_t a, std::uint64_t bytes) {
-  if (!c.check || !c.together) return;
+  if (!c.check) return;
   Others& later = c.running->to_acquire;
   for (std::uintptr_t word = a / 4 * 4; word < a + bytes; word += 4)
-    later = join_others(later, c.together->order.released(word));
+    later = join_others(later, order_of(c).released(word));
 }
 
 void fence_gpu(Cta& c) {
-  if (!c.check || !c.together) return;
+  if (!c.check) return;
   Thread& t = *c.running;
   learn(c, t, t.to_acquire);
   t.to_acquire.reset();

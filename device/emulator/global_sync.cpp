@@ -33,7 +33,9 @@ std::uintptr_t strong_update(Cta& c, void* p, const char* what, Pc pc) {
   maybe_yield(c);
   const std::uintptr_t a = aligned_address(c, p, 4, what, pc);
   global_access(c, a, 4, Access::atomic, pc, what);
-  if (is_ordered(c, a)) order_access(c, a, 4, true, Via::strong, pc);
+  if (!is_ordered(c, a)) return a;
+  order_access(c, a, 4, true, Via::strong, pc);
+  keep_earlier(c, a);
   return a;
 }
 
@@ -49,6 +51,7 @@ void ld_volatile(const void* p, void* value) {
 std::uint32_t ld_acquire(const void* p) {
   Cta& c = *current;
   const std::uintptr_t a = strong_load(c, p, 4, MOE_CALLER());
+  if (const std::uint32_t* earlier = acquire_earlier(c, a)) return *earlier;
   acquire_words(c, a, 4);
   return __atomic_load_n(static_cast<const std::uint32_t*>(p), __ATOMIC_RELAXED);
 }
@@ -58,7 +61,7 @@ void st_release(void* p, std::uint32_t value) {
   const std::uintptr_t a = strong_update(c, p, "release store", MOE_CALLER());
   release_word(c, a, false);
   __atomic_store_n(static_cast<std::uint32_t*>(p), value, __ATOMIC_RELAXED);
-  changed(c, a, 4);
+  updated(c, a, 4);
 }
 
 void red(void* p, std::uint32_t value, Red what) {
@@ -77,7 +80,7 @@ void red(void* p, std::uint32_t value, Red what) {
            !__atomic_compare_exchange_n(target, &old, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
     }
   }
-  changed(c, a, 4);
+  updated(c, a, 4);
 }
 
 void fence_gpu() {
@@ -99,9 +102,9 @@ void grid_wait() {
 
 void grid_launch_dependents() {
   Cta& c = *current;
-  if (c.check && !c.allowed_next) {
+  if (c.check) {  // the first of the CTA's threads counts, and any of them may be that
     c.allowed_next = true;
-    c.allowed_early = !observer(c.running->knows, c.running->id).knows(c.grid_component(), 1);
+    c.allowed_early |= !observer(c.running->knows, c.running->id).knows(c.grid_component(), 1);
   }
   maybe_yield(c);
 }

@@ -61,12 +61,11 @@ bool raise_all(Clock* a, const Clock* b, int n) {
   return avx2 ? raise_all_avx2(a, b, n) : raise_all_plain(a, b, n);
 }
 
-void SnapshotPool::reset(int components, bool communicating) {
+void SnapshotPool::reset(int components) {
   forget_joins();
-  const int padded = (components + 7) / 8 * 8, planes = communicating ? 3 : 2;
-  if (padded == components_ && planes == planes_) return;  // what the last CTA used is all in free_
+  const int padded = (components + 7) / 8 * 8;
+  if (padded == components_) return;  // what the last CTA used is all in free_
   components_ = padded;
-  planes_ = planes;
   free_.clear();
   all_.clear();
   storage_.clear();
@@ -80,7 +79,7 @@ Snapshot* SnapshotPool::take() {
     s->pool = this;
     s->seen = storage_.back().get();
     s->fenced = s->seen + components_;
-    s->passed = planes_ == 3 ? s->fenced + components_ : nullptr;
+    s->passed = s->fenced + components_;
     free_.push_back(s);
   }
   Snapshot* s = free_.back();
@@ -138,7 +137,7 @@ SnapshotRef SnapshotPool::fence(const SnapshotRef& a, bool global) {
   Snapshot* s = copy(*a);
   const std::size_t bytes = sizeof(Clock) * std::size_t(components_);
   std::memcpy(s->fenced, s->seen, bytes);
-  if (global && s->passed) {
+  if (global) {
     std::memcpy(s->passed, s->seen, bytes);
     if (a->others) {
       std::vector<SnapshotRef> all;
@@ -158,7 +157,7 @@ SnapshotRef SnapshotPool::alone(const Knowledge& k, int self) {
   s->others.reset();
   s->seen[self] = std::max(s->seen[self], k.own);
   s->fenced[self] = std::max(s->fenced[self], k.fenced_own);
-  if (s->passed) s->passed[self] = std::max(s->passed[self], k.passed_own);
+  s->passed[self] = std::max(s->passed[self], k.passed_own);
   return SnapshotRef(s);
 }
 
@@ -189,11 +188,12 @@ void Gathering::add(SnapshotPool& pool, const Knowledge& k, int self) {
   }
   collected_->seen[self] = std::max(collected_->seen[self], k.own);
   collected_->fenced[self] = std::max(collected_->fenced[self], k.fenced_own);
-  if (collected_->passed) collected_->passed[self] = std::max(collected_->passed[self], k.passed_own);
+  collected_->passed[self] = std::max(collected_->passed[self], k.passed_own);
 }
 
-void Gathering::raise(int component, Clock value) {
-  if (collected_) collected_->seen[component] = std::max(collected_->seen[component], value);
+void Gathering::raise(SnapshotPool& pool, int component, Clock value) {
+  if (!collected_) collected_ = pool.copy(*pool.zero());  // nobody has arrived yet
+  collected_->seen[component] = std::max(collected_->seen[component], value);
 }
 
 SnapshotRef Gathering::publish(SnapshotPool& pool, bool keep) {

@@ -1,9 +1,9 @@
 // What does a thread know of the others? Vector clocks with one component per CUDA thread, per mbarrier (its
-// phases) and per warpgroup (its wgmmas), in two copies: events that are ordered before (`seen`), and of
-// these the ones that a proxy fence has passed to the asynchronous proxy (`fenced`). Threads that leave a
-// barrier share one immutable snapshot, and joins are remembered, so that a barrier of 128 threads costs a
-// few vector operations and not 128. CTAs that communicate also know of each other: a snapshot of every other
-// CTA's clocks, and a third copy for what was fenced for asynchronous accesses of global memory (`passed`).
+// phases) and per warpgroup (its wgmmas), in three copies: events that are ordered before (`seen`), and of
+// these the ones that a proxy fence has passed to the asynchronous proxy, of shared memory (`fenced`) and of
+// global memory (`passed`). Threads that leave a barrier share one immutable snapshot, and joins are
+// remembered, so that a barrier of 128 threads costs a few vector operations and not 128. CTAs that
+// communicate also know of each other: a snapshot of every other CTA's clocks.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,8 +27,8 @@ struct Snapshot {
   std::uint32_t references = 0;
   Clock* seen = nullptr;
   Clock* fenced = nullptr;
-  Clock* passed = nullptr;  // null where CTAs do not communicate
-  Others others;            // null: nothing, as always where CTAs do not communicate
+  Clock* passed = nullptr;
+  Others others;  // null: nothing, as always where CTAs do not communicate
 };
 
 /// Counted reference to a snapshot that no longer changes.
@@ -58,14 +58,14 @@ struct Knowledge;
 /// All snapshots of one CTA.
 class SnapshotPool {
  public:
-  /// Forgets everything; all references must be gone. `communicating`: with `passed`.
-  void reset(int components, bool communicating);
+  /// Forgets everything; all references must be gone.
+  void reset(int components);
   /// Drops the remembered joins, which hold references into other CTAs' pools.
   void forget_joins() {
     for (Remembered& m : memo_) m = Remembered{};
   }
   int components() const { return components_; }
-  int clocks() const { return planes_ * components_; }
+  int clocks() const { return 3 * components_; }
   SnapshotRef zero();
   SnapshotRef join(const SnapshotRef& a, const SnapshotRef& b);
   /// `a` with what is known of other CTAs raised to `others` (whose entry `self` is about this CTA).
@@ -87,7 +87,7 @@ class SnapshotPool {
     SnapshotRef result;
   };
   Snapshot* take();
-  int components_ = 0, planes_ = 2;
+  int components_ = 0;
   std::uint64_t next_id_ = 1;
   std::vector<std::unique_ptr<Snapshot>> all_;
   std::vector<std::unique_ptr<Clock[]>> storage_;
@@ -133,7 +133,7 @@ class Gathering {
   /// The snapshot that the waiting threads acquire. `keep`: later additions build on this one (mbarrier
   /// phases).
   SnapshotRef publish(SnapshotPool& pool, bool keep);
-  void raise(int component, Clock value);
+  void raise(SnapshotPool& pool, int component, Clock value);
   void clear();
   ~Gathering() { clear(); }
   Gathering() = default;

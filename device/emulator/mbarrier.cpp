@@ -33,7 +33,7 @@ void complete_phase_if_due(Cta& c, int bar) {
   ++b.phase;
   c.failed_waits = 0;
   if (c.check) {
-    b.released.raise(c.mbarrier_component(bar), Clock(b.phase));
+    b.released.raise(c.snapshots, c.mbarrier_component(bar), Clock(b.phase));
     b.acquired = b.released.publish(c.snapshots, true);
   }
   b.pending = int(b.count);
@@ -69,14 +69,14 @@ void mbar_init(void* bar, std::uint32_t count) {
   b.init_clock = t.knows.own;
   b.init_pc = pc;
   c.mbarriers.push_back(std::move(b));
-  c.granules[offset / kGranule].holds_mbarrier = 1;
+  c.granules[offset / kGranule].mbarrier_bytes |= std::uint16_t(0xFFu << offset % kGranule);
   tick(c, t);
 }
 
 void fence_mbar_init() {
   Cta& c = *current;
   for (Mbarrier& b : c.mbarriers)
-    if (b.init_thread == c.running->id) b.fenced = true;
+    if (b.init_thread == c.running->id && !b.fenced) b.fenced = c.running->knows.own;
   maybe_yield(c);
 }
 

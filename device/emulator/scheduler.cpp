@@ -159,6 +159,10 @@ Thread* next_thread(Cta& c) {
   c.running = nullptr;
   for (; !c.stopped; ++c.steps) {
     const std::uint32_t pending = pending_engines(c);
+    if (!c.runnable_warps && !pending && !c.together && c.polling) {  // another CTA may have written
+      wake(c, Blocked::poll, 0, 0, c.thread_count);
+      continue;
+    }
     if (!c.runnable_warps && !pending && fail_waits(c)) continue;
     if (!c.runnable_warps && !pending) {
       const auto polls = [](const Thread& t) { return t.blocked == Blocked::poll; };

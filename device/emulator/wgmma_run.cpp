@@ -138,7 +138,7 @@ void release_wgmma_waits(Cta& c, int group) {
   for (int warp = 4 * group; warp < std::min(4 * group + 4, int(c.warps.size())); ++warp) {
     WarpState& w = c.warps[std::size_t(warp)];
     if (w.point != WarpPoint::wait || w.arrived != 32 || g.done < w.argument) continue;
-    w.gathering.raise(c.group_component(group), Clock(w.argument));
+    if (c.check) w.gathering.raise(c.snapshots, c.group_component(group), Clock(w.argument));
     release_warp(c, w, warp, true);
     wake(c, Blocked::wgmma, std::uint32_t(group), warp * 32, warp * 32 + 32);
   }
