@@ -10,8 +10,9 @@
 namespace moe::device::emulator {
 namespace {
 
+/// bar.warp.sync may be executed at several places at once, from sm_70 on; everything else is .aligned.
 void check_same_point(Cta& c, const WarpState& w, int warp, WarpPoint point, Pc pc) {
-  if (w.arrived && (w.point != point || w.pc != pc))
+  if (w.arrived && (w.point != point || (w.pc != pc && point != WarpPoint::sync)))
     report(c, "warp-divergence", pc, "lanes of warp ", warp,
            " are at different warp-wide instructions: ", name(point), " and, at ", At{w.pc}, ", ",
            name(w.point));
@@ -49,16 +50,50 @@ void run_mma(Cta& c, const WarpState::Mma& m) {
   ++c.counts.mma;
 }
 
+const char* barrier_name(const NamedBarrier& b) { return b.all ? "cta_sync (barrier " : "named barrier ("; }
+
+/// bar.sync is .aligned and counts whole warps: the lanes of a warp execute it together.
+void check_whole_warps(Cta& c, NamedBarrier& b, int id) {
+  for (std::size_t warp = 0; warp < c.warps.size(); ++warp) {
+    const std::uint32_t missing = b.lanes[warp].mask ? c.warps[warp].alive & ~b.lanes[warp].mask : 0;
+    if (missing)
+      report(c, "barrier-divergence", b.lanes[warp].pc, __builtin_popcount(b.lanes[warp].mask), " of ",
+             __builtin_popcount(c.warps[warp].alive), " lanes of warp ", std::uint64_t(warp), " execute ",
+             barrier_name(b), id, "), lane ", __builtin_ctz(missing),
+             " does not; bar.sync counts whole warps and is undefined in divergent code");
+  }
+  b.lanes.fill({});
+}
+
 /// Those who wait acquire here and not when they run again: by then the barrier may have served others.
 void open_barrier(Cta& c, NamedBarrier& b, int id) {
+  check_whole_warps(c, b, id);
+  b.arrived = 0;
+  ++b.generation;
   const SnapshotRef released = c.check ? b.gathering.publish(c.snapshots, false) : SnapshotRef();
-  acquire(c, *c.running, released);
   for (Thread& t : c.threads)
-    if (t.blocked == Blocked::named_barrier && t.object == std::uint32_t(id)) acquire(c, t, released);
+    if (&t == c.running || (t.blocked == Blocked::named_barrier && t.object == std::uint32_t(id)))
+      acquire(c, t, released);
   wake(c, Blocked::named_barrier, std::uint32_t(id), 0, c.thread_count);
 }
 
-void barrier(Cta& c, int id, int count, Pc pc) {
+/// The lanes of a warp come to the same bar.sync, and nobody comes who might have been counted in the last
+/// round.
+void check_arrival(Cta& c, NamedBarrier& b, int id, Pc pc) {
+  Thread& t = *c.running;
+  NamedBarrier::Lanes& lanes = b.lanes[std::size_t(t.warp)];
+  if (lanes.mask && lanes.pc != pc)
+    report(c, "barrier-divergence", pc, "lanes of warp ", t.warp, " come to ", barrier_name(b), id,
+           ") here and at ", At{lanes.pc}, ": bar.sync is undefined in divergent code");
+  lanes.mask |= 1u << t.lane;
+  lanes.pc = pc;
+  if (c.check && b.last_thread >= 0 && !observer(t.knows, t.id).knows(b.last_thread, b.last_clock))
+    report(c, "named-barrier", pc, Who{t.id}, " enters ", barrier_name(b), id, "), whose last round, with ",
+           Who{b.last_thread}, " at ", At{b.last_pc},
+           ", nothing orders before: it might have been counted in that one");
+}
+
+void barrier(Cta& c, int id, int count, bool all, Pc pc) {
   maybe_yield(c);
   if (id < 0 || id > 15 || count <= 0 || count % 32) {
     report(c, "named-barrier", pc, "bar.sync ", id, ", ", count,
@@ -71,19 +106,52 @@ void barrier(Cta& c, int id, int count, Pc pc) {
            b.count, " at ", At{b.pc});
   if (!b.arrived) {
     b.count = count;
+    b.all = all;
     b.pc = pc;
   }
   Thread& t = *c.running;
+  check_arrival(c, b, id, pc);
+  const Clock arrival = t.knows.own;
   release(c, t, b.gathering);
   const std::uint32_t generation = b.generation;
-  if (++b.arrived == b.count) {
-    b.arrived = 0;
-    ++b.generation;
+  if (++b.arrived == (b.all ? c.alive : b.count)) {
+    b.last_thread = t.id;
+    b.last_clock = arrival;
+    b.last_pc = pc;
     open_barrier(c, b, id);
   }
   while (c.barriers[std::size_t(id)].generation == generation)
     block(c, Blocked::named_barrier, std::uint32_t(id), std::uint32_t(count), pc);
   maybe_yield(c);
+}
+
+/// setmaxnreg of the running thread's warp, whose lanes have all come: the same for all warps of the
+/// warpgroup, which have synchronised since the last one (PTX ISA, "setmaxnreg").
+void check_register_change(Cta& c, int registers, bool increase, Pc pc) {
+  Thread& t = *c.running;
+  Warpgroup& g = c.groups[std::size_t(t.group)];
+  const auto warp = std::size_t(t.warp % 4);
+  const std::size_t number = g.registers_changed[warp]++;
+  if (number == g.register_changes.size()) {
+    g.register_changes.emplace_back();
+    g.register_changes.back().registers = registers;
+    g.register_changes.back().increase = increase;
+    g.register_changes.back().pc = pc;
+  }
+  Warpgroup::RegisterChange& change = g.register_changes[number];
+  if (change.registers != registers || change.increase != increase)
+    report(c, "setmaxnreg", pc, "warp ", t.warp, " executes setmaxnreg.", increase ? "inc " : "dec ",
+           registers, " where another warp of its warpgroup executes setmaxnreg.",
+           change.increase ? "inc " : "dec ", change.registers, " at ", At{change.pc});
+  change.by[warp] = {t.id, t.knows.own};
+  if (!c.check || number == 0) return;
+  const Observer seen = observer(t.knows, t.id);
+  for (const auto& [thread, clock] : g.register_changes[number - 1].by)
+    if (clock == 0 || (thread / 32 != t.warp && !seen.knows(thread, clock)))
+      return report(c, "setmaxnreg", pc, "warp ", t.warp,
+                    " executes a second setmaxnreg although nothing orders "
+                    "the one at ",
+                    At{g.register_changes[number - 1].pc}, " of the other warps of its warpgroup before");
 }
 
 }  // namespace
@@ -93,6 +161,12 @@ std::string_view name(WarpPoint point) {
       "nothing", "warp_sync", "elect_one",   "setmaxnreg.inc",     "setmaxnreg.dec",  "shuffle",
       "ballot",  "mma.sync",  "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"};
   return kNames[std::size_t(point)];
+}
+
+void leave_barriers(Cta& c, Thread& t) {
+  c.warps[std::size_t(t.warp)].alive &= ~(1u << t.lane);
+  NamedBarrier& b = c.barriers[0];
+  if (b.all && b.arrived && b.arrived == c.alive) open_barrier(c, b, 0);
 }
 
 bool arrive_at_warp(Cta& c, WarpPoint point, Pc pc, bool orders_memory) {
@@ -162,18 +236,13 @@ void at_k_block(int k_block, int stage) {
 }
 std::uint8_t* dynamic_smem() noexcept { return current->shared; }
 
-void named_barrier(int id, int threads) { barrier(*current, id, threads, MOE_CALLER()); }
-void cta_sync() { barrier(*current, 0, current->thread_count, MOE_CALLER()); }
+void named_barrier(int id, int threads) { barrier(*current, id, threads, false, MOE_CALLER()); }
+void cta_sync() { barrier(*current, 0, current->thread_count, true, MOE_CALLER()); }
 
-void warp_op(WarpOp op) {
+void warp_sync() {
   Cta& c = *current;
   const Pc pc = MOE_CALLER();
   maybe_yield(c);
-  if (op != WarpOp::sync) {
-    const WarpPoint point =
-        op == WarpOp::setmaxnreg_inc ? WarpPoint::setmaxnreg_inc : WarpPoint::setmaxnreg_dec;
-    return exchange(c, point, pc, [](WarpState&) {});
-  }
   Thread& t = *c.running;
   WarpState& w = c.warps[std::size_t(t.warp)];
   const std::uint32_t generation = w.generation;
@@ -183,6 +252,14 @@ void warp_op(WarpOp op) {
   }
   wait_for_warp(c, generation, Blocked::warp, std::uint32_t(t.warp), pc);
   acquire(c, t, w.released);
+}
+
+void setmaxnreg(int registers, bool increase) {
+  Cta& c = *current;
+  const Pc pc = MOE_CALLER();
+  maybe_yield(c);
+  exchange(c, increase ? WarpPoint::setmaxnreg_inc : WarpPoint::setmaxnreg_dec, pc,
+           [&](WarpState&) { check_register_change(c, registers, increase, pc); });
 }
 
 bool elect_one() {

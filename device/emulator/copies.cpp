@@ -10,6 +10,8 @@
 namespace moe::device::emulator {
 namespace {
 
+constexpr std::uint32_t kTmaAlignment = 128;  // PTX ISA, "cp.async.bulk.tensor": shared memory address
+
 void land(Cta& c, std::uint32_t offset, const void* sixteen_bytes) {
   std::memcpy(c.shared + offset, sixteen_bytes, kGranule);
   Granule& g = c.granules[offset / kGranule];
@@ -98,6 +100,7 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
   b.issued += bytes;
   ++b.copies_in_flight;
   b.last_copy_pc = pc;
+  b.copy_phase = b.phase + 1;
   c.counts.load_bytes += bytes;
   ++c.counts.loads;
   if (prototype.tensor && c.options->trace)
@@ -118,6 +121,17 @@ void issue(Cta& c, const Copy& prototype, const void* bar, Pc pc) {
                              std::uint32_t(std::uint64_t(copy.rows) * (k + 1) / pieces));
   if (c.lands_at_once()) copy_step(c, c.copies.size() - 1);
   maybe_yield(c);
+}
+
+/// The map itself must be readable: a parameter, or in global memory.
+void check_map(Cta& c, std::uintptr_t map, Pc pc) {
+  const auto params = reinterpret_cast<std::uintptr_t>(c.launch->params);
+  const bool copied =
+      map - c.running->stack_bottom < kStackBytes;  // parameters of a kernel that takes them by value
+  if (copied || map - params < c.launch->params_bytes || c.memory->find(map)) return;
+  report(c, "tensor-map", pc, "the tensor map at address ", std::uint64_t(map),
+         " is neither a parameter of the kernel nor in global memory");
+  stop(c);
 }
 
 /// The rows of a box that lie in the matrix are read from global memory.
@@ -178,6 +192,7 @@ void tma_load_2d(void* dst, const TensorMap* map, void* bar, int x, int y) {
   maybe_yield(c);
   Copy copy;
   copy.tensor = true;
+  check_map(c, reinterpret_cast<std::uintptr_t>(map), pc);
   std::memcpy(&copy.map, map, sizeof copy.map);
   copy.x = x;
   copy.y = y;
@@ -191,12 +206,11 @@ void tma_load_2d(void* dst, const TensorMap* map, void* bar, int x, int y) {
            " bytes; 1..256 rows as wide as the swizzle are emulated (is it a map made by this machine?)");
     stop(c);
   }
-  // a single row may land at any row of a tile: the swizzle follows the address
-  if (copy.target % (copy.rows == 1 ? copy.row_bytes : 8 * copy.row_bytes)) {
-    report(c, "alignment", pc, "the TMA box lands at shared offset ", copy.target, ": the ", copy.row_bytes,
-           "-byte swizzle that wgmma descriptors assume repeats every ", 8 * copy.row_bytes,
-           " bytes, so the tile must be ", 8 * copy.row_bytes, "-byte aligned");
-    if (copy.target % 128) stop(c);
+  // the swizzle follows the address: where a tile must begin, the descriptor that reads it says
+  if (copy.target % kTmaAlignment) {
+    report(c, "alignment", pc, "the TMA box lands at shared offset ", copy.target,
+           ", which is not a multiple of ", kTmaAlignment);
+    stop(c);
   }
   check_box(c, copy.map, x, y, pc);
   issue(c, copy, bar, pc);

@@ -26,8 +26,9 @@ using Pc = std::uint32_t;  // code address minus the load bias of the program
 
 inline constexpr int kMaxMbarriers = 64, kMaxWarps = 32, kMaxWarpgroups = 8, kReaderSlots = 4;
 inline constexpr std::size_t kWindowBytes = std::size_t(1)
-                                            << 20;  // shared memory lies inside, with room on both sides
-inline constexpr std::uint32_t kGranule = 16;       // bytes of shared memory that share a shadow entry
+                                            << 20;       // shared memory lies inside, with room on both sides
+inline constexpr std::uint64_t kSpinAccesses = 1 << 16;  // so many without progress are a spinning loop
+inline constexpr std::uint32_t kGranule = 16;            // bytes of shared memory that share a shadow entry
 
 struct Random {
   std::uint64_t state = 0;
@@ -80,13 +81,15 @@ struct AsyncReader {
 };
 
 // ---- threads and what they wait for
-enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, mma, bulk, poll, done };
+enum class Blocked : std::uint8_t { no, mbarrier, named_barrier, warp, wgmma, mma, bulk, poll, spin, done };
 
 struct Accumulators {  // a d[R] of a thread's wgmmas, on its stack
   std::uintptr_t lo, hi;
-  std::uint32_t last_issue;
-  Pc touched;  // access since the last fence, 0 = none
-  bool fenced;
+  std::uint32_t last_issue = 0;
+  std::uint32_t named = 0;  // the last issue that a wait or fence which names these registers has seen
+  Pc touched = 0;           // access since the last fence, 0 = none
+  Pc issued = 0;            // wgmma since the last fence, 0 = none
+  bool fenced = false;
 };
 
 struct Thread {
@@ -94,6 +97,10 @@ struct Thread {
   int id = 0, warp = 0, lane = 0, group = 0;  // group: warpgroup
   Blocked blocked = Blocked::no;
   bool may_fail = false;  // its wait is a try_wait: it may also end without what it waits for
+  struct Tried {  // the phase that a try_wait has failed to see although it was complete, and how often
+    std::uint32_t phase = 0, times = 0;
+  };
+  std::vector<Tried> tried;                // by mbarrier
   std::uint32_t object = 0, argument = 0;  // what it is blocked on
   Pc pc = 0;
   struct Place {  // as the kernel says
@@ -102,9 +109,15 @@ struct Thread {
   Place place;
   std::uintptr_t stack_bottom = 0;
   Knowledge knows;
-  std::array<Accumulators, 8> accumulators{};
-  int accumulator_count = 0;
-  std::uint32_t issued = 0, waited = 0;  // wgmmas
+  std::vector<Accumulators> accumulators;
+  std::uintptr_t accumulators_lo = ~std::uintptr_t(0), accumulators_hi = 0;  // all of them lie inside
+  std::uint32_t issued = 0, waited = 0;                                      // wgmmas
+  struct Known {  // names the knowledge that its last wgmma was issued with
+    std::uint64_t base = 0;
+    Clock own = 0, fenced_own = 0;
+    bool operator==(const Known&) const = default;
+  };
+  Known known_at_issue;
   std::vector<std::uint32_t> wgmma_groups, bulk_stores, bulk_groups;
   std::uint32_t bulk_read = 0;  // so many of bulk_stores have been seen to have read
   std::uint32_t converged = 0;  // warp-wide instructions executed since the warp last waited
@@ -121,6 +134,12 @@ struct Thread {
   };
   Polled polled;
   std::vector<std::uintptr_t> looked_at;  // words that it has acquired, in the plain order
+  struct Window {  // of its last accesses: does it do anything but look at the same few bytes?
+    std::uintptr_t lo = ~std::uintptr_t(0), hi = 0;  // memory that it has read
+    bool progress = false;                           // it has written, waited or arrived
+  };
+  Window window;
+  std::uint64_t accesses = 0, next_look = kSpinAccesses;
 };
 
 // ---- asynchronous engines
@@ -129,6 +148,7 @@ struct Mbarrier {
   int pending = 0;  // arrivals that the phase still lacks
   std::int64_t bytes_due = 0, expected = 0, issued = 0;
   int copies_in_flight = 0;
+  std::uint32_t copy_phase = 0, seen_phase = 0;  // last one that a copy signals; last one that a thread saw
   Pc last_copy_pc = 0, init_pc = 0;
   int init_thread = 0;
   Clock init_clock = 0;
@@ -165,16 +185,25 @@ struct WgmmaOp {
   Pc pc = 0;
   std::array<float*, 128> d{};
   std::unique_ptr<WgmmaOperands> operands;  // null: no piece was read
+  /// What threads have learnt since their last wgmma, by warps; null: none of them has learnt anything.
+  std::unique_ptr<std::array<Gathering, 4>> learnt;
 };
 struct Warpgroup {
   std::vector<WgmmaOp> ops;  // ops[i] has number first + i + 1
   std::uint32_t first = 0, formed = 0, done = 0;
   int slot = -1;
-  std::unique_ptr<float[]> result;      // [64][n] of op(done + 1)
-  std::uint32_t unwritten_warps = 0;    // whose accumulators do not hold it yet; 0: it is not computed
-  std::uint32_t knowledge_version = 0;  // changes with the knowledge of any of its threads
-  std::uint32_t minimum_version = ~0u;
+  std::unique_ptr<float[]> result;    // [64][n] of op(done + 1)
+  std::uint32_t unwritten_warps = 0;  // whose accumulators do not hold it yet; 0: it is not computed
+  std::array<SnapshotRef, 4> known;   // by each warp when it issued op(formed); null: nothing
   std::vector<Clock> seen_by_all, fenced_by_all;
+  struct RegisterChange {  // one setmaxnreg of the group
+    int registers = 0;
+    bool increase = false;
+    Pc pc = 0;
+    std::array<std::pair<int, Clock>, 4> by{};  // a thread of each warp and its clock; 0: not yet
+  };
+  std::vector<RegisterChange> register_changes;
+  std::array<std::size_t, 4> registers_changed{};  // so many by each warp
   WgmmaOp& op(std::uint32_t number) { return ops[number - first - 1]; }
 };
 struct WgmmaSlabs {  // operands of one instruction: too large for a fiber's stack
@@ -184,8 +213,18 @@ struct WgmmaSlabs {  // operands of one instruction: too large for a fiber's sta
 };
 struct NamedBarrier {
   int arrived = 0, count = 0;
+  bool all = false;  // cta_sync: of all threads that have not exited
   std::uint32_t generation = 0;
   Pc pc = 0;
+  struct Lanes {  // of a warp that have arrived
+    std::uint32_t mask = 0;
+    Pc pc = 0;
+  };
+  std::array<Lanes, kMaxWarps> lanes{};
+  int last_thread =
+      -1;  // of the last round, and its clock and place: who knows it knows that the round is over
+  Clock last_clock = 0;
+  Pc last_pc = 0;
   Gathering gathering;
 };
 enum class WarpPoint : std::uint8_t {
@@ -202,6 +241,7 @@ enum class WarpPoint : std::uint8_t {
   wait
 };
 struct WarpState {
+  std::uint32_t alive = ~0u;  // lanes that have not exited
   int arrived = 0;
   WarpPoint point = WarpPoint::none;
   std::uint32_t generation = 0, argument = 0;
@@ -280,6 +320,7 @@ class Cta {
   std::uint64_t next_change = 0;
   int elected = 0;
   int polling = 0;       // threads that wait for another value of a word, in a CTA without others
+  int spin_rounds = 0;   // in which only spinning threads could go on
   int failed_waits = 0;  // rounds in which only a failing try_wait let anybody go on, since a phase completed
   // memory
   std::uint8_t* window = nullptr;

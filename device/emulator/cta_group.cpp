@@ -69,6 +69,9 @@ bool all_look_again(CtaGroup& g) {
   constexpr int kRounds = 64;
   if (g.quiet_since != g.changes) g.quiet_rounds = 0;
   g.quiet_since = g.changes;
+  bool spins = false;
+  for (Cta* c : g.ctas) spins |= wake_spinning(*c);
+  if (spins) return true;
   if (g.pollers.empty() || ++g.quiet_rounds > kRounds) return false;
   for (const Poller& p : g.pollers) wake_thread(*p.cta, *p.thread);
   g.pollers.clear();

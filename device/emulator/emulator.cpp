@@ -57,7 +57,10 @@ void drop_state(Cta& c) {
   for (NamedBarrier& b : c.barriers) {
     b.gathering.clear();
     b.arrived = b.count = 0;
+    b.all = false;
     b.generation = 0;
+    b.lanes.fill({});
+    b.last_thread = -1;
   }
 }
 
@@ -71,7 +74,7 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.index = index;
   c.reports.clear();
   c.stopped = c.deadlock = false;
-  c.failed_waits = c.polling = 0;
+  c.failed_waits = c.spin_rounds = c.polling = 0;
   c.switches = c.accesses = c.steps = 0;
   c.counts = CtaCounts{};
   c.counts.ctas = 1;
@@ -93,7 +96,8 @@ void reset(Cta& c, const Launch& launch, const Options& options, unsigned index)
   c.warps.resize(std::size_t(c.thread_count / 32));
   c.reader_slots = 0;
   c.random.state = (options.seed + 1) * 0x9E3779B97F4A7C15ull + index * 0xD1B54A32D192ED03ull;
-  c.elected = options.mode == Mode::deterministic ? 0 : int(c.random.below(32));
+  // which lane is elected is the machine's choice, and not lane 0 here, on which nobody may rely
+  c.elected = options.mode == Mode::deterministic ? 1 : int(c.random.below(32));
   for (std::uint32_t& p : c.priority) p = 1 + c.random.below(1000);
   c.next_change = 1 + c.random.below(2000);
 }
@@ -300,6 +304,7 @@ void Emulator::synchronize() { pool_->chain.clear(); }
 
 LaunchResult Emulator::launch(const Launch& launch, const Options& options) {
   check_launch(launch);
+  catch_divisions();
   LaunchResult all;
   if (launch.shared_bytes > std::size_t(sm90::kSharedBytesPerCta)) {
     all.finished = false;

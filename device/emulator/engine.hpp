@@ -55,6 +55,13 @@ void start_threads(Cta& c);
 Thread* next_thread(Cta& c);
 /// A thread or asynchronous work can go on without anybody else.
 bool can_advance(const Cta& c);
+/// Called now and then from the accesses of the running thread: one that only looks at the same few bytes
+/// gives way to the others, and is a livelock when these cannot go on without it.
+void look_for_spin(Cta& c, Thread& t, Pc pc);
+/// Lets spinning threads look again; false when they have done so often enough.
+bool wake_spinning(Cta& c);
+/// The running thread leaves: whoever waits for all threads that have not exited may go on.
+void leave_barriers(Cta& c, Thread& t);
 void wake_thread(Cta& c, Thread& t);
 /// `others`: how many CTAs besides this one wait too.
 void report_deadlock(Cta& c, std::uint64_t others);
@@ -69,17 +76,16 @@ inline void maybe_yield(Cta& c, std::uint32_t rarity = 1) {
 [[noreturn]] void stop(Cta& c);
 
 // ---- knowledge of the running thread
-inline void tick(Cta& c, Thread& t) {  // what follows is not covered by what was released
+inline void tick(Cta&, Thread& t) {  // what follows is not covered by what was released
   ++t.knows.own;
-  ++c.groups[std::size_t(t.group)].knowledge_version;
 }
 inline void acquire(Cta& c, Thread& t, const SnapshotRef& released) {
-  if (!c.check) return;
-  t.knows.base = c.snapshots.join(t.knows.base, released);
-  ++c.groups[std::size_t(t.group)].knowledge_version;
+  t.window.progress = true;
+  if (c.check) t.knows.base = c.snapshots.join(t.knows.base, released);
 }
 inline void release(Cta& c, Thread& t, Gathering& into) {
   if (c.check) into.add(c.snapshots, t.knows, t.id);
+  t.window.progress = true;
   tick(c, t);
 }
 
@@ -112,6 +118,9 @@ void wgmma_step(Cta& c, int group);  // the next wgmma of the group, or a piece 
 void discard_accumulators(Cta& c, const Thread& t);
 /// Lets warps whose wgmma wait is satisfied go on.
 void release_wgmma_waits(Cta& c, int group);
+
+/// From now on an integer division that the host cannot do is a report (undefined_results.cpp).
+void catch_divisions();
 
 // ---- warp-wide instructions (collectives.cpp)
 /// Registers the running lane; true for the lane that completes the warp.

@@ -21,7 +21,8 @@ namespace moe::device::emulator {
 #if defined(MOE_FIBER_ASAN)
 inline constexpr std::size_t kStackBytes = std::size_t(256) << 10;
 #else
-inline constexpr std::size_t kStackBytes = std::size_t(64) << 10;
+inline constexpr std::size_t kStackBytes =
+    std::size_t(576) << 10;  // 512 KB of local memory are legal; never touched, never there
 #endif
 
 /// A place where execution can continue. `stack` is its lowest byte; null for the host thread's own stack.

@@ -2,6 +2,7 @@
 // instrumentation. Kernel units are compiled with -fsanitize=thread and linked without its run-time library:
 // every load and store calls one of the __tsan functions below, so a kernel needs no wrapper types to be
 // seen.
+#include <algorithm>
 #include <cstring>
 
 #include "device/emulator/cta_group.hpp"
@@ -41,14 +42,19 @@ void find_region(Cta& c, std::uintptr_t a) {
 }
 
 void stack_access(Cta& c, Thread& t, std::uintptr_t a, std::uint32_t bytes, bool write, Pc pc) {
-  for (int i = 0; i < t.accumulator_count; ++i) {
-    Accumulators& r = t.accumulators[std::size_t(i)];
+  for (Accumulators& r : t.accumulators) {
     if (a >= r.hi || a + bytes <= r.lo) continue;
     if (r.last_issue > t.waited) {
       report(c, "accumulator-in-flight", pc, Who{t.id}, write ? " writes" : " reads",
              " accumulator register ", std::int64_t(a - r.lo) / 4,
              " while a wgmma on it is in flight (no wgmma.wait_group covers it)");
       discard_accumulators(c, t);
+    } else if (c.check && r.last_issue > r.named) {
+      report(c, "accumulator-in-flight", pc, Who{t.id}, write ? " writes" : " reads",
+             " accumulator register ", std::int64_t(a - r.lo) / 4,
+             " of a wgmma whose wgmma.wait_group names other"
+             " accumulators: the compiler may move this access in front of the wait");
+      r.named = r.last_issue;
     }
     r.touched = pc;
   }
@@ -64,6 +70,10 @@ __attribute__((noinline, cold)) void misaligned(Cta& c, std::uintptr_t a, std::u
 /// Shared or global memory; apart from access(), which is short for the registers of a thread.
 __attribute__((noinline)) void memory_access(Cta& c, void* p, std::uint32_t bytes, bool write, Pc pc) {
   const auto a = reinterpret_cast<std::uintptr_t>(p);
+  Thread::Window& w = c.running->window;
+  w.lo = std::min(w.lo, a);
+  w.hi = std::max(w.hi, a + bytes);
+  w.progress |= write;
   if (a - reinterpret_cast<std::uintptr_t>(c.window) < kWindowBytes) {
     const std::uint32_t offset = shared_offset(c, p, bytes, pc, write ? "ordinary write" : "ordinary read");
     if (c.check) shared_access(c, offset, bytes, write, pc);
@@ -84,9 +94,11 @@ inline void access(void* p, std::uint32_t bytes, bool write, bool aligned, const
   ++c->accesses;
   if (aligned && (a & (bytes - 1))) misaligned(*c, a, bytes, write, pc_of(return_address));
   Thread& t = *c->running;
+  if (++t.accesses >= t.next_look) look_for_spin(*c, t, pc_of(return_address));
   if (a - t.stack_bottom >= kStackBytes) return memory_access(*c, p, bytes, write, pc_of(return_address));
   if (a < t.mma_hi && a + bytes > t.mma_lo) wait_for_mma(*c, t, pc_of(return_address));
-  if (t.accumulator_count) stack_access(*c, t, a, bytes, write, pc_of(return_address));
+  if (a < t.accumulators_hi && a + bytes > t.accumulators_lo)
+    stack_access(*c, t, a, bytes, write, pc_of(return_address));
 }
 
 }  // namespace

@@ -246,7 +246,6 @@ void learn(Cta& c, Thread& t, const Others& what) {
     t.knows.base = c.snapshots.join(t.knows.base, what, c.slot);
   else if (what)
     t.knows.base = c.snapshots.join(t.knows.base, what->front());
-  ++c.groups[std::size_t(t.group)].knowledge_version;
 }
 
 }  // namespace

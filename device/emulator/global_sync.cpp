@@ -95,7 +95,6 @@ void grid_wait() {
   c.waited_for_grid = true;
   if (c.check) {
     t.knows.base = c.snapshots.join(t.knows.base, c.after_grid_wait);
-    ++c.groups[std::size_t(t.group)].knowledge_version;
   }
   maybe_yield(c);
 }

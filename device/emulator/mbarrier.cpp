@@ -46,12 +46,36 @@ void complete_phase_if_due(Cta& c, int bar) {
 namespace moe::hopper::engine {
 using namespace moe::device::emulator;
 
+namespace {
+constexpr std::uint32_t kMaxCount = (1u << 20) - 1;  // PTX ISA, "Contents of the mbarrier object"
+
+/// May mbarrier.try_wait of a phase that has completed come back without it, at its time limit? It may where
+/// nothing orders the completion before the try: it might have been made earlier. A few times, so that a
+/// kernel that tries until it succeeds goes on.
+bool try_fails(Cta& c, Thread& t, std::uint32_t bar) {
+  const std::uint32_t phase = c.mbarriers[bar].phase;
+  if (!c.check || phase == 0) return false;
+  if (observer(t.knows, t.id).knows(c.mbarrier_component(int(bar)), Clock(phase))) return false;
+  if (t.tried.size() <= bar) t.tried.resize(bar + 1);
+  Thread::Tried& tried = t.tried[bar];
+  if (tried.phase != phase) tried = {phase, 0};
+  if (tried.times == 2) return false;
+  ++tried.times;
+  return c.lands_at_once() || c.random.below(2);
+}
+}  // namespace
+
 void mbar_init(void* bar, std::uint32_t count) {
   Cta& c = *current;
   const Pc pc = MOE_CALLER();
   const std::uint32_t offset = shared_offset(c, bar, 8, pc, "mbarrier.init");
   if (offset % 8)
     report(c, "alignment", pc, "the mbarrier at shared offset ", offset, " is not 8-byte aligned");
+  if (count == 0 || count > kMaxCount) {
+    report(c, "mbarrier-count", pc, "mbarrier.init with a count of ", count, "; 1..", kMaxCount,
+           " are legal");
+    stop(c);
+  }
   for (const Mbarrier& b : c.mbarriers)
     if (b.offset == offset)
       report(c, "mbarrier-object", pc, "mbarrier.init on an object that was initialised at ", At{b.init_pc});
@@ -117,11 +141,20 @@ bool mbar_wait(void* bar, std::uint32_t parity, bool may_fail) {
   maybe_yield(c);
   int index = 0;
   find_mbarrier(c, bar, pc, "mbarrier.try_wait", index);
+  if (parity > 1) {
+    report(c, "mbarrier-parity", pc, "a wait for parity ", parity, " of the mbarrier initialised at ",
+           At{c.mbarriers[std::size_t(index)].init_pc}, ": it is 0 or 1, of the phase's number");
+    parity &= 1;
+  }
   const auto incomplete = [&] { return (c.mbarriers[std::size_t(index)].phase & 1) == parity; };
   while (incomplete()) {  // tested when scheduled, so that a phase can be missed as on the card
     c.running->may_fail = may_fail;
     block(c, Blocked::mbarrier, std::uint32_t(index), parity, pc);
     if (may_fail && incomplete()) return false;
+  }
+  if (may_fail && try_fails(c, *c.running, std::uint32_t(index))) {
+    maybe_yield(c);
+    return false;
   }
   Mbarrier& b = c.mbarriers[std::size_t(index)];
   if (b.phase) acquire(c, *c.running, b.acquired);  // parity 1 of a fresh mbarrier: nothing has completed yet

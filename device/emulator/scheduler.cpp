@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <utility>
 
 #include "device/emulator/cta_group.hpp"
 #include "device/emulator/engine.hpp"
@@ -88,8 +89,9 @@ void describe_wait(const Cta& c, const Thread& t, std::string& s) {
              " arrival(s) and ", b.bytes_due, " byte(s), expect_tx announced ", b.expected, ", copies carry ",
              b.issued);
   } else if (t.blocked == Blocked::named_barrier) {
-    s += say("named barrier ", t.object, ": ", c.barriers[t.object].arrived, " of ",
-             c.barriers[t.object].count, " arrived");
+    const NamedBarrier& b = c.barriers[t.object];
+    s += b.all ? say("cta_sync: ", b.arrived, " of ", c.alive, " threads that have not exited arrived")
+               : say("named barrier ", t.object, ": ", b.arrived, " of ", b.count, " arrived");
   } else if (t.blocked == Blocked::warp) {
     s += say("a warp-wide ", name(c.warps[t.object].point), ": ", c.warps[t.object].arrived,
              " of 32 lanes arrived");
@@ -109,9 +111,57 @@ void describe_wait(const Cta& c, const Thread& t, std::string& s) {
     std::memcpy(&word, t.polled.value, sizeof word);
     s += say("another value of byte ", std::uint64_t(r ? t.polled.address - r->lo : 0), " of '",
              r ? std::string_view(r->name) : "?", "', which holds ", word);
+  } else if (t.blocked == Blocked::spin) {
+    s += "what it looks at again and again, which nobody changes";
   } else {
     s += "its bulk stores";
   }
+}
+
+/// What a thread that exits leaves undone.
+void check_exit(Cta& c, Thread& t) {
+  if (t.issued != t.waited) {
+    const Pc pc = c.groups[std::size_t(t.group)].op(t.issued).pc;
+    report(c, "wgmma-unfinished", pc, Who{t.id},
+           " exits with this wgmma in flight (no wgmma.wait_group covers it)");
+    discard_accumulators(c, t);
+  }
+  for (std::uint32_t number : t.bulk_stores)
+    if (!c.bulk_stores[number].waited) {
+      report(c, "bulk-store-unfinished", c.bulk_stores[number].pc, Who{t.id},
+             " exits without waiting for this bulk store");
+      break;
+    }
+  for (std::size_t bar = 0; c.check && bar < c.mbarriers.size(); ++bar) {
+    Mbarrier& b = c.mbarriers[bar];
+    const auto seen = std::uint32_t(t.knows.base->seen[c.mbarrier_component(int(bar))]);
+    b.seen_phase = std::max(b.seen_phase, seen);
+  }
+}
+
+/// What a CTA leaves undone whose last thread exits: its shared memory is another CTA's then.
+void check_end(Cta& c) {
+  for (const Mbarrier& b : c.mbarriers) {
+    if (b.bytes_due < 0)
+      report(c, "expect-tx", b.last_copy_pc, "the copies on the mbarrier initialised at ", At{b.init_pc},
+             " have brought ", -b.bytes_due, " bytes that no expect_tx has announced");
+    else if (c.check && b.copy_phase > b.seen_phase)
+      report(c, "copy-unfinished", b.last_copy_pc, "the CTA exits although no thread has waited for phase ",
+             b.copy_phase - 1, " of the mbarrier that this copy signals (initialised at ", At{b.init_pc},
+             "): it may land in shared memory that is another CTA's by then");
+  }
+  for (std::size_t g = 0; g < c.groups.size(); ++g) {
+    const Warpgroup& group = c.groups[g];
+    for (std::size_t warp = 4 * g; warp < std::min(4 * g + 4, c.warps.size()); ++warp)
+      if (group.registers_changed[warp % 4] != group.register_changes.size())
+        return report(c, "setmaxnreg", group.register_changes.back().pc, "warp ", std::uint64_t(warp),
+                      " does not execute this setmaxnreg, which all warps of a warpgroup must execute");
+  }
+}
+
+bool any_spins(const Cta& c) {
+  return std::any_of(c.threads.begin(), c.threads.end(),
+                     [](const Thread& t) { return t.blocked == Blocked::spin; });
 }
 
 }  // namespace
@@ -121,7 +171,7 @@ void report_deadlock(Cta& c, std::uint64_t others) {
   std::map<std::pair<Blocked, Pc>, std::vector<const Thread*>> waiting;
   for (const Thread& t : c.threads)
     if (t.blocked != Blocked::done) waiting[{t.blocked, t.pc}].push_back(&t);
-  std::string s = "deadlock of CTA " + std::to_string(c.index);
+  std::string s = (any_spins(c) ? "livelock of CTA " : "deadlock of CTA ") + std::to_string(c.index);
   const char* separator = ": ";
   for (const auto& [key, threads] : waiting) {
     s += say(separator, std::uint64_t(threads.size()), " thread(s), first ", Who{threads[0]->id},
@@ -130,7 +180,8 @@ void report_deadlock(Cta& c, std::uint64_t others) {
     separator = "; ";
   }
   if (others) s += say("; ", others, " more CTA(s) wait too");
-  add_report(c, "deadlock", waiting.empty() ? 0 : waiting.begin()->first.second, std::move(s));
+  add_report(c, any_spins(c) ? "livelock" : "deadlock", waiting.empty() ? 0 : waiting.begin()->first.second,
+             std::move(s));
 }
 
 /// mbarrier.try_wait gives up after a while: a kernel may do something else then, like arrive itself. One
@@ -141,6 +192,25 @@ static bool fail_waits(Cta& c) {
   for (Thread& t : c.threads)
     if (t.blocked == Blocked::mbarrier && t.may_fail) set_runnable(c, t);
   return c.runnable_warps != 0;
+}
+
+bool wake_spinning(Cta& c) {
+  constexpr int kRounds = 16;
+  if (!any_spins(c) || ++c.spin_rounds > kRounds) return false;
+  for (Thread& t : c.threads)
+    if (t.blocked == Blocked::spin) set_runnable(c, t);
+  return true;
+}
+
+void look_for_spin(Cta& c, Thread& t, Pc pc) {
+  constexpr std::uintptr_t kFewBytes = 64;
+  t.next_look = t.accesses + kSpinAccesses;
+  const Thread::Window seen = std::exchange(t.window, {});
+  if (seen.progress || (seen.hi > seen.lo && seen.hi - seen.lo > kFewBytes)) {
+    c.spin_rounds = 0;
+    return;
+  }
+  block(c, Blocked::spin, 0, 0, pc);
 }
 
 bool can_advance(const Cta& c) { return !c.stopped && (c.runnable_warps || pending_engines(c)); }
@@ -163,9 +233,11 @@ Thread* next_thread(Cta& c) {
       wake(c, Blocked::poll, 0, 0, c.thread_count);
       continue;
     }
-    if (!c.runnable_warps && !pending && fail_waits(c)) continue;
+    if (!c.runnable_warps && !pending && (fail_waits(c) || (!c.together && wake_spinning(c)))) continue;
     if (!c.runnable_warps && !pending) {
-      const auto polls = [](const Thread& t) { return t.blocked == Blocked::poll; };
+      const auto polls = [](const Thread& t) {
+        return t.blocked == Blocked::poll || t.blocked == Blocked::spin;
+      };
       const bool waits = c.together && std::any_of(c.threads.begin(), c.threads.end(), polls);
       if (c.alive && !waits) report_deadlock(c, 0);
       return nullptr;
@@ -222,20 +294,12 @@ void thread_main(boost::context::detail::transfer_t transfer) {
   arrived(transfer, t.fiber);
   c.launch->run(c.launch->params);
   wait_for_mma(c, t, t.pc);  // lanes that never come make a deadlock, not a silence
-  if (t.issued != t.waited) {
-    report(c, "wgmma-unfinished", t.pc, Who{t.id},
-           " exits with a wgmma in flight (no wgmma.wait_group covers it)");
-    discard_accumulators(c, t);
-  }
-  for (std::uint32_t number : t.bulk_stores)
-    if (!c.bulk_stores[number].waited) {
-      report(c, "bulk-store-unfinished", c.bulk_stores[number].pc, Who{t.id},
-             " exits without waiting for this bulk store");
-      break;
-    }
+  check_exit(c, t);
   t.blocked = Blocked::done;
   --c.alive;
   clear_runnable(c, t);
+  leave_barriers(c, t);
+  if (c.alive == 0) check_end(c);
   for (;;) yield(c);
 }
 

@@ -20,13 +20,13 @@
 #define blockDim (::moe::hopper::engine::Index{::moe::hopper::engine::cta_size(), 1, 1})
 #define gridDim (::moe::hopper::engine::Index{::moe::hopper::engine::grid_size(), 1, 1})
 
-struct uint2 {
+struct alignas(8) uint2 {
   unsigned x, y;
 };
 struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
-struct float2 {
+struct alignas(8) float2 {
   float x, y;
 };
 struct alignas(16) float4 {
@@ -41,7 +41,6 @@ namespace engine {
 struct Index {
   unsigned x, y, z;
 };
-enum class WarpOp { sync, elect, setmaxnreg_inc, setmaxnreg_dec };
 __attribute__((const)) unsigned thread_index() noexcept;
 __attribute__((const)) unsigned cta_index() noexcept;
 __attribute__((const)) unsigned cta_size() noexcept;
@@ -68,7 +67,8 @@ std::uint64_t descriptor(const void* p, Swizzle swizzle, std::uint32_t column_by
 void mma_f16(float* d, const std::uint32_t* a, const std::uint32_t* b);
 void named_barrier(int id, int threads);
 void cta_sync();
-void warp_op(WarpOp op);
+void warp_sync();
+void setmaxnreg(int registers, bool increase);
 bool elect_one();
 std::uint32_t shfl(std::uint32_t value, int lane_or_mask, bool exclusive_or);
 std::uint32_t ballot(bool predicate);
@@ -177,16 +177,16 @@ MOE_HD void mma_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint3
 // ---- CTA and warp
 MOE_HD void named_barrier(int id, int threads) { engine::named_barrier(id, threads); }
 MOE_HD void cta_sync() { engine::cta_sync(); }
-MOE_HD void warp_sync() { engine::warp_op(engine::WarpOp::sync); }
+MOE_HD void warp_sync() { engine::warp_sync(); }
 template <int R>
 MOE_HD void setmaxnreg_inc() {
   static_assert(R >= 24 && R <= 256 && R % 8 == 0);
-  engine::warp_op(engine::WarpOp::setmaxnreg_inc);
+  engine::setmaxnreg(R, true);
 }
 template <int R>
 MOE_HD void setmaxnreg_dec() {
   static_assert(R >= 24 && R <= 256 && R % 8 == 0);
-  engine::warp_op(engine::WarpOp::setmaxnreg_dec);
+  engine::setmaxnreg(R, false);
 }
 MOE_HD bool elect_one() { return engine::elect_one(); }
 MOE_HD std::uint32_t shfl_xor(std::uint32_t value, int lane_mask) {
