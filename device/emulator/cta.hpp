@@ -27,7 +27,7 @@ using Pc = std::uint32_t;  // code address minus the load bias of the program
 inline constexpr int kMaxMbarriers = 64, kMaxWarps = 32, kMaxWarpgroups = 8, kReaderSlots = 4;
 inline constexpr std::size_t kWindowBytes = std::size_t(1)
                                             << 20;       // shared memory lies inside, with room on both sides
-inline constexpr std::uint64_t kSpinAccesses = 1 << 16;  // so many without progress are a spinning loop
+inline constexpr std::uint64_t kSpinAccesses = 1 << 15;  // so many without progress are a spinning loop
 inline constexpr std::uint32_t kGranule = 16;            // bytes of shared memory that share a shadow entry
 
 struct Random {
@@ -153,6 +153,12 @@ struct Mbarrier {
   int init_thread = 0;
   Clock init_clock = 0;
   Clock fenced = 0;  // of the initialising thread at its fence.mbarrier_init; 0: none yet
+  struct Arrival {
+    int thread = -1;
+    Clock clock = 0;
+  };
+  Arrival arrival,
+      completed_by;  // the last one; the last of the completed phase, no thread where it had bytes
   Gathering released;
   SnapshotRef acquired;
 };

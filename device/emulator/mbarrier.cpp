@@ -31,6 +31,7 @@ void complete_phase_if_due(Cta& c, int bar) {
            "the mbarrier phase completed although the copy issued here is in flight: expect_tx announced ",
            b.expected, " bytes, the copies of this phase carry ", b.issued);
   ++b.phase;
+  b.completed_by = b.expected ? Mbarrier::Arrival() : b.arrival;
   c.failed_waits = 0;
   if (c.check) {
     b.released.raise(c.snapshots, c.mbarrier_component(bar), Clock(b.phase));
@@ -53,9 +54,12 @@ constexpr std::uint32_t kMaxCount = (1u << 20) - 1;  // PTX ISA, "Contents of th
 /// nothing orders the completion before the try: it might have been made earlier. A few times, so that a
 /// kernel that tries until it succeeds goes on.
 bool try_fails(Cta& c, Thread& t, std::uint32_t bar) {
-  const std::uint32_t phase = c.mbarriers[bar].phase;
+  const Mbarrier& b = c.mbarriers[bar];
+  const std::uint32_t phase = b.phase;
   if (!c.check || phase == 0) return false;
-  if (observer(t.knows, t.id).knows(c.mbarrier_component(int(bar)), Clock(phase))) return false;
+  const Observer seen = observer(t.knows, t.id);
+  if (seen.knows(c.mbarrier_component(int(bar)), Clock(phase))) return false;
+  if (b.completed_by.thread >= 0 && seen.knows(b.completed_by.thread, b.completed_by.clock)) return false;
   if (t.tried.size() <= bar) t.tried.resize(bar + 1);
   Thread::Tried& tried = t.tried[bar];
   if (tried.phase != phase) tried = {phase, 0};
@@ -122,6 +126,7 @@ void mbar_arrive(void* bar, std::uint32_t bytes, bool expect) {
   maybe_yield(c);
   int index = 0;
   Mbarrier& b = *find_mbarrier(c, bar, pc, "mbarrier.arrive", index);
+  b.arrival = {c.running->id, c.running->knows.own};
   release(c, *c.running, b.released);
   if (expect) {
     b.bytes_due += bytes;

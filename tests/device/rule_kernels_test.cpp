@@ -10,13 +10,14 @@
 #include "tests/device/emulator_fixture.hpp"
 
 namespace moe::test {
+
+static void PrintTo(const RuleKernel& k, std::ostream* out) { *out << k.name; }
+
 namespace {
 
 using device::emulator::Emulator;
 using device::emulator::LaunchResult;
 using device::emulator::Options;
-
-void PrintTo(const RuleKernel& k, std::ostream* out) { *out << k.name; }
 
 struct Problem {
   device::emulator::GlobalMemory memory;

@@ -4,7 +4,7 @@
 namespace moe::test {
 MOE_KERNEL_NAMESPACE {
   __global__ void elected_stores_lane_0_reads(const __grid_constant__ RuleParams p) {
-    if (hopper::elect_one()) words()[warp()] = 1;
+    if (hopper::elect_one()) words()[warp()] = 1;  // here
     if (lane() == 0) p.out[warp()] = words()[warp()];  // here
   }
   __global__ void one_warp_changes_registers(const __grid_constant__ RuleParams p) {
