@@ -118,6 +118,7 @@ struct Thread {
     bool operator==(const Known&) const = default;
   };
   Known known_at_issue;
+  Pc last_wgmma = 0;
   std::vector<std::uint32_t> wgmma_groups, bulk_stores, bulk_groups;
   std::uint32_t bulk_read = 0;  // so many of bulk_stores have been seen to have read
   std::uint32_t converged = 0;  // warp-wide instructions executed since the warp last waited

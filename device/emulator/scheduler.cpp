@@ -121,8 +121,7 @@ void describe_wait(const Cta& c, const Thread& t, std::string& s) {
 /// What a thread that exits leaves undone.
 void check_exit(Cta& c, Thread& t) {
   if (t.issued != t.waited) {
-    const Pc pc = c.groups[std::size_t(t.group)].op(t.issued).pc;
-    report(c, "wgmma-unfinished", pc, Who{t.id},
+    report(c, "wgmma-unfinished", t.last_wgmma, Who{t.id},
            " exits with this wgmma in flight (no wgmma.wait_group covers it)");
     discard_accumulators(c, t);
   }

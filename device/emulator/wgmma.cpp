@@ -152,6 +152,7 @@ void wgmma_e4m3(float* d, int n, std::uint64_t desc_a, std::uint64_t desc_b, boo
   Accumulators& r = accumulators_of(t, d, n / 2);
   check_accumulators(c, t, r, n, pc);
   const std::uint32_t number = r.last_issue = ++t.issued;
+  t.last_wgmma = pc;
   Warpgroup& g = c.groups[std::size_t(t.group)];
   if (g.first + g.ops.size() < number) {
     WgmmaOp op;

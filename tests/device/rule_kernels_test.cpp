@@ -71,6 +71,17 @@ TEST_P(WrongKernel, IsFoundInThePlainOrderByItsLine) {
   EXPECT_NE(found, result.reports.end()) << all_sentences(result);
 }
 
+// Would catch: a checker that ends the process over a wrong kernel, in whatever order.
+TEST_P(WrongKernel, IsSurvivedInEveryOrder) {
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    Problem problem;
+    Options options = Options::adversarial(seed, integer_arithmetic());
+    options.max_switches = 100'000;
+    const LaunchResult result = problem.run(GetParam(), options);
+    EXPECT_LE(result.reports.size(), std::size_t(options.max_reports));
+  }
+}
+
 class RightKernel : public testing::TestWithParam<RuleKernel> {};
 
 // Would catch: a false alarm, in the plain order or in one that a seed chooses.

@@ -128,6 +128,13 @@ MOE_KERNEL_NAMESPACE {
     wgmma_e4m3<16>(d, a_of(0), b_of(0), 0);  // here
     wgmma_commit();
   }
+  __global__ void many_in_flight_at_exit(const __grid_constant__ RuleParams p) {
+    two_stages(p);
+    float d[8];
+    wgmma_fence(d);
+    for (int i = 0; i < 80; ++i) wgmma_e4m3<16>(d, a_of(0), b_of(0), 1);  // here
+    wgmma_commit();
+  }
   __global__ void descriptor_of_half_a_step(const __grid_constant__ RuleParams p) {
     two_stages(p);
     float d[8];
@@ -179,6 +186,7 @@ std::span<const RuleKernel> wgmma_rules() {
       {"first_of_nine_arrays", run_rule<first_of_nine_arrays>, 128, "accumulator-in-flight"},
       {"wait_names_other_array", run_rule<wait_names_other_array>, 128, "accumulator-in-flight"},
       {"exits_in_flight", run_rule<exits_in_flight>, 128, "wgmma-unfinished"},
+      {"many_in_flight_at_exit", run_rule<many_in_flight_at_exit>, 128, "wgmma-unfinished"},
       {"descriptor_of_half_a_step", run_rule<descriptor_of_half_a_step>, 128, "descriptor"},
       {"nine_arrays_waited_for", run_rule<nine_arrays_waited_for>, 128, nullptr},
       {"other_shape_behind_fence", run_rule<other_shape_behind_fence>, 128, nullptr},
