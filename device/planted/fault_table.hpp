@@ -258,7 +258,7 @@ inline constexpr FaultInfo kFaults[] = {
     {Fault::rope_padding_not_zeroed, "P58", "rope_padding_not_zeroed", FaultKind::protocol, "uninitialised-smem", "scales of padding tokens are what shared memory held", kRope},
     {Fault::rope_token_tail_stored, "P59", "rope_token_tail_stored", FaultKind::bounds, "global-bounds", "one token more than there are is computed and stored", kRope},
     {Fault::rope_head_tail_stored, "P60", "rope_head_tail_stored", FaultKind::bounds, "global-bounds", "codes of heads behind the last are stored", kRope},
-    {Fault::rope_scale_lines_not_padded, "P61", "rope_scale_lines_not_padded", FaultKind::bounds, "cta-race", "a line of scales is as long as there are tokens, not padded to four: lines overlap", kRope},
+    {Fault::rope_scale_lines_not_padded, "P61", "rope_scale_lines_not_padded", FaultKind::bounds, "misaligned-access", "a line of scales is as long as there are tokens, not padded to four: lines overlap", kRope},
     {Fault::rope_turned_forward, "V12", "rope_turned_forward", FaultKind::value, "", "the rotation is not the inverse one", kRope},
     {Fault::rope_sines_before_cosines, "V13", "rope_sines_before_cosines", FaultKind::value, "", "a row of the table is read as sines and then cosines", kRope},
     {Fault::rope_position_is_token, "V14", "rope_position_is_token", FaultKind::value, "", "a token's number is taken for its position", kRope},
