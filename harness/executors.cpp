@@ -37,13 +37,13 @@ std::vector<std::string> to_words(const ExecutorPlan& p) {
 }
 
 ExecutorPlan plan_from_words(const std::vector<std::string>& words) {
-  if (words.size() != 7) throw BadInput("worker is started by the program itself");
+  if (words.size() != 6 && words.size() != 7) throw BadInput("worker is started by the program itself");
   return {words[1],
           int(parse_count(words[2], 1, 4096)),
           int(parse_count(words[3], 1, 4096)),
           int(parse_count(words[4], 1, 1'000'000)),
           words[5] == "-" ? std::string() : words[5],
-          int(parse_count(words[6], 0, 4095))};
+          words.size() == 7 ? int(parse_count(words[6], 0, 4095)) : 0};
 }
 
 std::unique_ptr<device::Executor> make_executor(const ExecutorPlan& plan) {
