@@ -161,6 +161,7 @@ class Runner {
   void settle_lanes(const bool& ended);
   void announce_from(std::size_t number);
   bool is_known(std::size_t number, const Case& c);
+  bool list_known(std::size_t number, const Case& c);
   bool runs_alone(std::size_t number) const;
   bool ended_the_program(std::size_t number) const;
   CaseRecord run_case(const RunPlan& plan, std::size_t number);
@@ -245,6 +246,14 @@ void Runner::list(CaseRecord record) {
   if (record.verdict->judged_by == "bits") report.unlisted.judged.to_the_bit += record.verdict->checked;
 }
 
+/// Lists a case that an earlier run has done; false where none has.
+bool Runner::list_known(std::size_t number, const Case& c) {
+  if (!is_known(number, c)) return false;
+  suite_.progress->leave_out();
+  list(*journal_->done(number, c));
+  return true;
+}
+
 void Runner::run() {
   const std::vector<int> lanes = lanes_of(suite_.options.run);
   lanes.size() > 1 ? run_side_by_side(lanes) : run_in_order();
@@ -254,11 +263,7 @@ void Runner::run_in_order() {
   for (std::size_t number = 0; number < cases_.count; ++number) {
     if (!suite_.options.run.shard.owns(number)) continue;
     const Case c = case_at(number);
-    if (is_known(number, c)) {
-      suite_.progress->leave_out();
-      list(*journal_->done(number, c));
-      continue;
-    }
+    if (list_known(number, c)) continue;
     if (suite_.budget.over()) {
       suite_.out_of_time = true;
       return;
@@ -299,11 +304,7 @@ void Runner::settle_lanes(const bool& ended) {
   for (std::size_t number = 0; number < cases_.count; ++number) {
     if (!suite_.options.run.shard.owns(number)) continue;
     const Case c = case_at(number);
-    if (is_known(number, c)) {
-      suite_.progress->leave_out();
-      list(*journal_->done(number, c));
-      continue;
-    }
+    if (list_known(number, c)) continue;
     std::unique_lock lock(mutex_);
     change_.wait(lock, [&] { return ended || early_.contains(number); });
     auto mine = early_.extract(number);
